@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef HTTP_MIME_H
+#define HTTP_MIME_H
+
+#include "base/str.h"
+
+/* The type for a file name by its last extension, any case; "application/octet-stream" if unknown. Text types come with
+ * "; charset=utf-8". The span is static. */
+struct str mime_of(struct str file_name);
+
+#endif

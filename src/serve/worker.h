@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What one loop thread owns above the event loop: the snapshot in force, clients, handlers' per-loop state, counters, the log
+ * ring. Everything is touched by the loop's own thread only, except the counters (relaxed atomics others may sum) and the mailbox.
+ */
+#ifndef SERVE_WORKER_H
+#define SERVE_WORKER_H
+
+#include "conf/conf.h"
+#include "http/date.h"
+#include "net/listen.h"
+#include "net/loop.h"
+#include "serve/fail.h"
+#include "serve/log_ring.h"
+#include "serve/snapshot.h"
+
+struct handler;
+struct request;
+
+/* Shared by all workers of a server; atomics. */
+struct server_shared {
+    atomic_uint clients;       /* open client connections, tunnels included */
+    unsigned clients_max;
+    atomic_ullong connections; /* serial numbers */
+    atomic_bool draining;
+};
+
+/* Written by one loop, read by any thread. */
+struct counters {
+    atomic_ullong accepted, requests, bytes_in, bytes_out, tunnels;
+    atomic_ullong fails[FAIL_COUNT];
+    atomic_ullong status_class[6]; /* [2] counts 2xx */
+};
+
+#define COUNT(counter) atomic_fetch_add_explicit(&(counter), 1, memory_order_relaxed)
+#define COUNT_ADD(counter, n) atomic_fetch_add_explicit(&(counter), (n), memory_order_relaxed)
+
+struct worker {
+    struct loop *loop;
+    unsigned index;
+    struct server_shared *shared;
+    struct hold *hold;          /* of the snapshot in force; older ones behind it */
+    const struct handler *const *handlers; /* by action_kind */
+    void *handler_state[ACTION_COUNT];
+    struct list idle;           /* kept-alive clients between requests, oldest first */
+    struct list busy;           /* all other clients */
+    struct list ready;          /* clients to run before the loop sleeps */
+    ev_idle awake;              /* active while `ready` is not empty: the loop does not sleep */
+    struct listener **listeners;
+    unsigned n_listeners;
+    struct log_ring *ring;
+    struct counters counters;
+    struct h1_limits request_limits; /* of the snapshot in force */
+    char date[HTTP_DATE];       /* of this second */
+    uint64_t date_second;
+    pcre2_match_data *match;
+    struct block_pool requests; /* free list of struct request */
+    struct block_pool clients;
+    uint64_t log_second;        /* for the rate limit of client faults */
+    unsigned log_count;
+    bool regex_limit_logged;
+};
+
+/* One worker on the calling thread's behalf: makes the loop, opens the handlers' state. NULL when memory or descriptors are out. */
+struct worker *worker_new(unsigned index, struct server_shared *shared, struct snapshot *snapshot,
+                          const struct handler *const *handlers) MUST_USE;
+/* Takes over one listening socket of an address of the snapshot; before worker_run or from the loop's thread. False: no memory. */
+bool worker_listen(struct worker *w, int fd, const struct listen_conf *listen) MUST_USE;
+/* Runs the loop until worker_stop; the thread's main function. */
+void worker_run(struct worker *w);
+/* Any thread: hands over a newer snapshot, adopted between two turns. */
+void worker_adopt(struct worker *w, struct snapshot *snapshot);
+/* Any thread: stop accepting, answer what is running, close idle clients, then end; after `now` end at once. */
+void worker_stop(struct worker *w, bool now);
+/* After worker_run has returned. */
+void worker_free(struct worker *w);
+
+/* The Date value of this second, HTTP_DATE bytes. */
+const char *worker_date(struct worker *w);
+/* The conf in force. */
+static inline const struct conf *worker_conf(const struct worker *w)
+{
+    return w->hold->snapshot->conf;
+}
+/* A request begins / ends under the snapshot in force. */
+struct hold *worker_hold(struct worker *w);
+void worker_release(struct worker *w, struct hold *h);
+
+#endif
