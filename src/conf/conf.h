@@ -144,6 +144,8 @@ struct scope_conf {
     const struct header_rule *response_headers; /* add_response_headers too, in order */
     unsigned n_response_headers;
     struct str strip_prefix; /* empty: none; `true` is resolved to the location's prefix */
+    bool strip_own_prefix;   /* `true` was written */
+    struct template rewrite; /* n 0: none */
     const struct error_page_conf *error_pages;
     unsigned n_error_pages;
     uint64_t buffer_request;
@@ -232,6 +234,7 @@ struct server_conf {
     bool backup, drain;
     uint64_t maxconn;         /* 0: none */
     uint64_t keepalive, max_tunnels;
+    uint64_t queue_size;      /* requests bound to this server that may wait */
     struct where where;
 };
 
@@ -244,8 +247,8 @@ struct upstream_conf {
     unsigned retries;
     bool redispatch;
     uint64_t queue_size, hold;
-    uint64_t upstream_idle;   /* ms; 0 = learn from the backend (default) */
-    bool has_upstream_idle;
+    uint64_t upstream_idle;   /* ms */
+    bool has_upstream_idle;   /* false (default): learn from the backend; true with 0 ms: no limit */
     struct health_conf health;
     enum { STICKY_OFF, STICKY_AUTO, STICKY_COOKIE } sticky;
     struct str sticky_cookie, sticky_key;
