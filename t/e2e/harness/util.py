@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: MIT
+"""Time, ports and processes: what every other part of the harness needs."""
+import os
+import signal
+import socket
+import time
+
+SCALE = float(os.environ.get("WEIR_TIME_SCALE", "1"))
+
+
+def scaled(seconds):
+    """A deadline for this build: sanitizer builds are slower, and WEIR_TIME_SCALE says by how much."""
+    return seconds * SCALE
+
+
+def wait_for(what, seconds, probe, every=0.01):
+    """Calls probe() until it returns something true, and returns that; fails with `what` when the time is up."""
+    deadline = time.monotonic() + scaled(seconds)
+    while True:
+        got = probe()
+        if got:
+            return got
+        if time.monotonic() > deadline:
+            raise AssertionError("%s: not within %.1f s" % (what, scaled(seconds)))
+        time.sleep(every)
+
+
+_given = set()
+
+
+def free_port():
+    """A TCP port that nobody listens on now and that this run has not handed out yet."""
+    while True:
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            port = s.getsockname()[1]
+        if port not in _given:
+            _given.add(port)
+            return port
+
+
+class DeadPort:
+    """A port that refuses every connection for as long as this object lives: bound, never listening."""
+
+    def __init__(self):
+        self.sock = socket.socket()
+        self.sock.bind(("127.0.0.1", 0))
+        self.port = self.sock.getsockname()[1]
+        self.addr = "127.0.0.1:%d" % self.port
+
+    def close(self):
+        self.sock.close()
+
+
+def listening(host, port):
+    try:
+        socket.create_connection((host, port), 1).close()
+        return True
+    except OSError:
+        return False
+
+
+def _stat(pid):
+    try:
+        with open("/proc/%d/stat" % pid) as f:
+            return f.read().rsplit(")", 1)[1].split()
+    except OSError:
+        return None
+
+
+def alive(pid):
+    st = _stat(pid)
+    return st is not None and st[0] not in "ZX"
+
+
+def tree(pid):
+    """The process and all its descendants that are not zombies."""
+    children = {}
+    for d in os.listdir("/proc"):
+        st = _stat(int(d)) if d.isdigit() else None
+        if st and st[0] not in "ZX":
+            children.setdefault(int(st[1]), []).append(int(d))
+    out, todo = [], [pid] if alive(pid) else []
+    while todo:
+        p = todo.pop()
+        out.append(p)
+        todo += children.get(p, [])
+    return out
+
+
+def cpu_ms(pids):
+    """User and system time these processes have used, in milliseconds (resolution: one clock tick, 10 ms)."""
+    tick = os.sysconf("SC_CLK_TCK")
+    return sum((int(st[11]) + int(st[12])) * 1000 // tick for st in map(_stat, pids) if st)
+
+
+def pss_bytes(pids):
+    total = 0
+    for p in pids:
+        with open("/proc/%d/smaps_rollup" % p) as f:
+            total += sum(int(ln.split()[1]) for ln in f if ln.startswith("Pss:")) * 1024
+    return total
+
+
+def kill_all(pids):
+    for p in pids:
+        try:
+            os.kill(p, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
