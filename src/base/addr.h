@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Socket addresses as people write them: "127.0.0.1:80", "[::1]:80", "80", "*:80", "unix:/path", "name:80"; and CIDRs. */
+/* Socket addresses as people write them: "127.0.0.1:80", "[::1]:80", "80", "*:80", "unix:/path", "name:80"; CIDRs. */
 #ifndef BASE_ADDR_H
 #define BASE_ADDR_H
 
@@ -40,7 +40,7 @@ struct cidr {
 struct endpoint {
     enum { ENDPOINT_ANY, ENDPOINT_IP, ENDPOINT_UNIX, ENDPOINT_NAME } kind;
     struct str host;   /* NAME: the name; UNIX: the path */
-    struct addr addr;  /* IP and UNIX: ready to use */
+    struct addr addr;  /* IP and UNIX: ready to use; ANY: [::] with the port */
     uint16_t port;
 };
 

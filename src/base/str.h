@@ -86,6 +86,8 @@ static inline ptrdiff_t str_chr(struct str s, char c, size_t from)
 /* The rest after the first n bytes; empty if there are fewer. */
 static inline struct str str_skip(struct str s, size_t n)
 {
+    if (s.p == NULL) /* an offset to NULL, even 0, is undefined */
+        return s;
     return n >= s.n ? str_of(s.p + s.n, 0) : str_of(s.p + n, s.n - n);
 }
 

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/* Log records: levels, one record one line, cutting, escaping, errno kept. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/log.h"
+
+static char got[8192];
+static size_t got_n;
+static int calls;
+static enum log_level got_level;
+
+static void sink(void *arg, enum log_level level, struct str text)
+{
+    assert_ptr_equal(arg, &calls);
+    calls++;
+    got_level = level;
+    got_n = text.n;
+    memcpy(got, text.p, text.n);
+    got[text.n] = '\0';
+    errno = EBADF;
+}
+
+static int use_sink(void **state)
+{
+    (void)state;
+    log_set_sink(sink, &calls);
+    log_set_level(LOG_NOTICE);
+    calls = 0;
+    return 0;
+}
+
+static void levels(void **state)
+{
+    (void)state;
+    log_write(LOG_INFO, "dropped");
+    assert_int_equal(calls, 0);
+    assert_false(log_is_on(LOG_INFO));
+    log_write(LOG_NOTICE, "kept %d", 1);
+    assert_int_equal(calls, 1);
+    assert_string_equal(got, "kept 1");
+    assert_int_equal(got_level, LOG_NOTICE);
+    log_set_level(LOG_DEBUG);
+    log_write(LOG_DEBUG, "%s", "now");
+    assert_int_equal(calls, 2);
+    log_set_level(LOG_EMERG);
+    assert_false(log_is_on(LOG_ERROR));
+    assert_true(log_is_on(LOG_EMERG));
+    assert_string_equal(log_level_name(LOG_EMERG), "emerg");
+    assert_string_equal(log_level_name(LOG_DEBUG), "debug");
+}
+
+static void a_record_is_one_line(void **state)
+{
+    (void)state;
+    log_write(LOG_ERROR, "a\nb\r\x1b[0m\x7f\tend \xc3\xa9");
+    assert_string_equal(got, "a?b??[0m??end \xc3\xa9");
+}
+
+static void a_long_record_is_cut(void **state)
+{
+    (void)state;
+    log_write(LOG_ERROR, "%*d", 6000, 1);
+    assert_int_equal(got_n, 4095);
+    assert_string_equal(got + 4091, " ...");
+}
+
+static void errno_is_kept(void **state)
+{
+    (void)state;
+    errno = EAGAIN;
+    log_write(LOG_ERROR, "x");
+    assert_int_equal(calls, 1);
+    assert_int_equal(errno, EAGAIN);
+}
+
+static void escaping(void **state)
+{
+    (void)state;
+    char out[64];
+    size_t n = log_escape(out, sizeof out, str_of("a\"\\\n\x7f\xff\0z", 8));
+    assert_true(str_eq(str_of(out, n), STR("a\\x22\\x5C\\x0A\\x7F\\xFF\\x00z")));
+    assert_int_equal(log_escape(out, 4, STR("ab\n")), 2); /* the piece that does not fit is left off whole */
+    assert_int_equal(log_escape(out, 6, STR("ab\n")), 6);
+    assert_int_equal(log_escape(out, 2, STR("abc")), 2);
+    assert_int_equal(log_escape(out, 0, STR("abc")), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(levels, use_sink),
+        cmocka_unit_test_setup(a_record_is_one_line, use_sink),
+        cmocka_unit_test_setup(a_long_record_is_cut, use_sink),
+        cmocka_unit_test_setup(errno_is_kept, use_sink),
+        cmocka_unit_test_setup(escaping, use_sink),
+    };
+    return cmocka_run_group_tests_name("base/log", tests, NULL, NULL);
+}
