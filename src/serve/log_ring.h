@@ -21,7 +21,9 @@ struct log_ring {
     char *bytes;
     uint32_t size;                 /* power of two */
     _Alignas(64) atomic_ullong head; /* written by the producer: bytes ever put */
-    _Alignas(64) atomic_ullong tail; /* written by the consumer: bytes ever taken */
+    uint64_t tail_seen;              /* the producer's own: `tail` when it last looked */
+    _Alignas(64) atomic_ullong tail; /* written by the consumer: bytes given back to the producer */
+    uint64_t read;                   /* the consumer's own: bytes ever taken */
     _Alignas(64) atomic_ullong dropped;
     /* Producer's: called when the ring becomes a quarter full (wakes the writer); may be NULL. */
     void (*wake)(void *arg);

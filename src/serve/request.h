@@ -48,6 +48,12 @@ struct client_ops {
     void (*interim)(struct request *r, uint16_t status, const struct fields *f);
     /* Sends r->resp as a 101 head and gives the connection away. False: it failed, nothing was given. NULL: not possible. */
     bool (*upgrade)(struct request *r, struct upgraded *out);
+    /* Run the client (request_run) before the loop sleeps. */
+    void (*wake)(struct request *r);
+    /* The handler takes body bytes again. */
+    void (*body_resume)(struct request *r);
+    /* An estimate of the bytes that could be written now without IO_AGAIN. */
+    size_t (*room)(const struct request *r);
     /* Has the client gone (RST, failed write)? Only asked by the memory client's tests and by handlers before costly work. */
     bool (*is_open)(const struct request *r);
 };
@@ -84,6 +90,7 @@ struct request {
     /* who asks */
     struct ip remote;                /* the peer, or what a trusted peer says */
     struct ip peer;                  /* the socket's other end */
+    int fd;                          /* for $server_addr; -1: none */
     const struct listen_conf *listen;
     bool secure;                     /* https, by the connection or by a trusted peer */
     bool peer_trusted;
@@ -120,14 +127,15 @@ struct request {
 
     /* for the log */
     uint64_t start_us;               /* CLOCK_MONOTONIC at the first byte of the head */
+    uint64_t head_bytes;             /* of the request head as received */
     uint64_t body_sent, head_bytes_sent;
     struct str upstream_addr, upstream_status, upstream_connect_time, upstream_header_time, upstream_response_time;
-    struct later later;
 };
 
 #define REQUEST_MAGIC 0x52455155u
 
-/* Begins a request whose head has been read. head must stay valid until request_finish. NULL: no memory. */
+/* Begins a request at its first byte. The client reads the head into r->arena and sets r->head, remote, peer, listen and the like
+ * before request_run, or calls request_fail. NULL: no memory. */
 struct request *request_begin(struct worker *w, const struct client_ops *ops, void *client) MUST_USE;
 /* Runs the steps until one has to wait. STEP_DONE: call request_finish. Called by the client only. */
 enum step_result request_run(struct request *r);
@@ -145,6 +153,11 @@ void request_reroute(struct request *r, struct str path);
 void request_want_body(struct request *r);
 /* After handler->body returned IO_AGAIN: it may be called again. */
 void request_body_resume(struct request *r);
+/* Bytes the client could take now without IO_AGAIN (an estimate; 0 if it is blocked). */
+static inline size_t request_room(const struct request *r)
+{
+    return r->ops->room(r);
+}
 /* An error-log line ending in "while <step>, client, site, request, upstream". error is an errno or 0. */
 void request_log(const struct request *r, enum log_level level, int error, const char *fmt, ...) PRINTF(4, 5);
 /* A note for explain; free when nobody traces. */

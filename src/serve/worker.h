@@ -16,6 +16,7 @@
 
 struct handler;
 struct request;
+struct client;
 
 /* Shared by all workers of a server; atomics. */
 struct server_shared {
@@ -27,13 +28,23 @@ struct server_shared {
 
 /* Written by one loop, read by any thread. */
 struct counters {
-    atomic_ullong accepted, requests, bytes_in, bytes_out, tunnels;
+    atomic_ullong accepted, requests, bytes_in, bytes_out, tunnels, regex_limits;
     atomic_ullong fails[FAIL_COUNT];
     atomic_ullong status_class[6]; /* [2] counts 2xx */
 };
 
-#define COUNT(counter) atomic_fetch_add_explicit(&(counter), 1, memory_order_relaxed)
-#define COUNT_ADD(counter, n) atomic_fetch_add_explicit(&(counter), (n), memory_order_relaxed)
+/* One writer each, so a load and a store do; no locked instruction. */
+#define COUNT_ADD(counter, n) \
+    atomic_store_explicit(&(counter), atomic_load_explicit(&(counter), memory_order_relaxed) + (n), memory_order_relaxed)
+#define COUNT(counter) COUNT_ADD(counter, 1)
+
+/* One address a worker accepts on. Long-lived: a reload changes the `listen` it points to, never the listener. */
+struct worker_listener {
+    struct listener l;
+    const struct listen_conf *listen; /* of the snapshot in force */
+    struct worker *w;
+    char *text; /* the address, to find it again in a newer snapshot */
+};
 
 struct worker {
     struct loop *loop;
@@ -46,18 +57,24 @@ struct worker {
     struct list busy;           /* all other clients */
     struct list ready;          /* clients to run before the loop sleeps */
     ev_idle awake;              /* active while `ready` is not empty: the loop does not sleep */
-    struct listener **listeners;
+    struct worker_listener **listeners;
     unsigned n_listeners;
+    _Atomic(struct snapshot *) next; /* handed over, not adopted yet */
+    bool stopping;
     struct log_ring *ring;
     struct counters counters;
     struct h1_limits request_limits; /* of the snapshot in force */
     char date[HTTP_DATE];       /* of this second */
     uint64_t date_second;
     pcre2_match_data *match;
+    pcre2_match_context *match_context; /* with the match limit */
     struct block_pool requests; /* free list of struct request */
     struct block_pool clients;
-    uint64_t log_second;        /* for the rate limit of client faults */
-    unsigned log_count;
+    uint64_t fault_second;      /* for the rate limit of client faults in the error log */
+    unsigned fault_count;
+    char log_time[40];          /* the access log's time text of this second */
+    size_t log_time_n;
+    uint64_t log_time_second;
     bool regex_limit_logged;
 };
 
@@ -75,6 +92,10 @@ void worker_stop(struct worker *w, bool now);
 /* After worker_run has returned. */
 void worker_free(struct worker *w);
 
+/* May one more client fault go to the error log in this second? */
+bool worker_may_log(struct worker *w);
+/* The loop does not sleep before `ready` has been run. */
+void worker_stay_awake(struct worker *w);
 /* The Date value of this second, HTTP_DATE bytes. */
 const char *worker_date(struct worker *w);
 /* The conf in force. */

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The handler's side of an answer: fixes what does not depend on the protocol (bodyless answers, counting, the small pages) and
+ * passes the rest to the client's ops. Owns nothing. Invariant: head once, then bytes, then one end; r->ended is final.
+ */
+#include "serve/respond.h"
+
+#include <stdio.h>
+
+#include "http/status.h"
+
+void respond_head(struct request *r)
+{
+    if (BUG_IF(r->head_sent))
+        return;
+    struct response *p = &r->resp;
+    p->bodyless = (r->head && r->head->method == METHOD_HEAD) || status_has_no_body(p->status);
+    r->head_sent = true;
+    r->doing = NULL;
+    r->ops->head(r);
+}
+
+enum io respond_body(struct request *r, struct str bytes, enum how how)
+{
+    if (r->ended)
+        return IO_CLOSED;
+    if (r->resp.bodyless)
+        bytes.n = 0;
+    if (bytes.n == 0) {
+        if (how == HOW_LAST) {
+            respond_end(r, NULL);
+            return IO_OK;
+        }
+        if (how == HOW_MORE || r->resp.bodyless)
+            return IO_OK;
+    }
+    r->body_sent += bytes.n;
+    return r->ops->data(r, bytes, how);
+}
+
+enum io respond_file(struct request *r, struct chunk file, enum how how)
+{
+    if (r->ended || r->resp.bodyless || file.n == 0) {
+        if (file.lease.release)
+            file.lease.release(file.lease.arg);
+        return respond_body(r, STR_NONE, how);
+    }
+    r->body_sent += file.n;
+    return r->ops->file(r, file, how);
+}
+
+void respond_end(struct request *r, const struct fields *trailers)
+{
+    if (r->ended)
+        return;
+    r->ops->end(r, trailers);
+}
+
+void respond_simple(struct request *r, uint16_t status, struct str type, struct str body)
+{
+    r->resp.status = status;
+    r->resp.is_own = true;
+    r->resp.has_length = true;
+    r->resp.length = body.n;
+    if (body.n > 0 && type.n > 0)
+        respond_field(r, F_CONTENT_TYPE, type);
+    respond_head(r);
+    if (respond_body(r, body, HOW_LAST) == IO_CLOSED)
+        return;
+}
+
+void respond_page(struct request *r, uint16_t status)
+{
+    struct str reason = status_reason(status);
+    struct str body = arena_printf(&r->arena,
+                                   "<!doctype html><html lang=en><meta charset=utf-8>"
+                                   "<meta name=viewport content=\"width=device-width\">"
+                                   "<meta name=color-scheme content=\"light dark\"><title>%u %.*s</title>"
+                                   "<body style=\"font-family:sans-serif;margin:4em auto;max-width:30em\">"
+                                   "<h1>%u %.*s</h1></body></html>\n",
+                                   status, STR_ARG(reason), status, STR_ARG(reason));
+    if (status_has_no_body(status) || body.p == NULL)
+        body = STR_NONE;
+    respond_simple(r, status, STR("text/html; charset=utf-8"), body);
+}
+
+void respond_redirect(struct request *r, uint16_t status, struct str location)
+{
+    if (!is_field_value(location)) {
+        request_fail(r, FAIL_TARGET_MALFORMED, 0, "redirect target with control bytes");
+        return;
+    }
+    respond_field(r, F_LOCATION, location);
+    respond_page(r, status);
+}
+
+void respond_field(struct request *r, enum field_id id, struct str value)
+{
+    /* Want of memory here leaves one field out of an answer that the next allocation fails as a whole. */
+    if (!fields_add_id(&r->resp.fields, &r->arena, id, value))
+        request_log(r, LOG_ERROR, 0, "out of memory for a response field");
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Routing: host to site, decoded path to location. Looks only at the resolved configuration; the regex engine's match data is the
+ * worker's. Precedence: exact; else the longest prefix, which ends the search if it says ^~; else the first regex that matches;
+ * else that longest prefix. A location that would cut its prefix in the middle of a segment does not match at all.
+ */
+#include "serve/route.h"
+
+const struct site_conf *route_site(const struct listen_conf *listen, struct str host)
+{
+    if (host.n > 0) {
+        const struct site_conf *exact = map_get(&listen->names, host);
+        if (exact)
+            return exact;
+        for (unsigned i = 0; i < listen->n_wildcards; i++)
+            if (host.n > listen->wildcards[i].suffix.n && str_ends(host, listen->wildcards[i].suffix))
+                return listen->wildcards[i].site;
+    }
+    return listen->default_site;
+}
+
+static bool cuts_prefix(const struct location_conf *l)
+{
+    if (l->s.strip_prefix.n > 0)
+        return true;
+    for (unsigned i = 0; i < l->n_actions; i++)
+        if (l->actions[i]->kind == ACTION_FILE && l->actions[i]->u.file.alias)
+            return true;
+    return false;
+}
+
+bool route_cut_is_whole(const struct location_conf *l, struct str path)
+{
+    size_t n = l->pattern.n;
+    return path.n == n || (n > 0 && l->pattern.p[n - 1] == '/') || (path.n > n && path.p[n] == '/');
+}
+
+static bool prefix_matches(const struct location_conf *l, struct str path)
+{
+    return str_starts(path, l->pattern) && (!cuts_prefix(l) || route_cut_is_whole(l, path));
+}
+
+static bool regex_matches(struct request *r, const struct location_conf *l)
+{
+    struct worker *w = r->w;
+    struct str path = r->target.path;
+    int rc = pcre2_match(l->regex, (PCRE2_SPTR)path.p, path.n, 0, 0, w->match, w->match_context);
+    if (rc < 0) {
+        if (rc != PCRE2_ERROR_NOMATCH) {
+            COUNT(w->counters.regex_limits);
+            if (!w->regex_limit_logged)
+                request_log(r, LOG_WARN, 0, "regular expression \"%.*s\" gave up (PCRE2 error %d): taken as no match",
+                            STR_ARG(l->match), rc);
+            w->regex_limit_logged = true;
+        }
+        return false;
+    }
+    const PCRE2_SIZE *at = pcre2_get_ovector_pointer(w->match);
+    for (int i = 0; i < (int)ARRAY_LEN(r->captures); i++) {
+        bool is_set = i < rc && at[2 * i] != PCRE2_UNSET;
+        r->captures[i] = is_set ? str_of(path.p + at[2 * i], at[2 * i + 1] - at[2 * i]) : STR_NONE;
+    }
+    return true;
+}
+
+/* For explain: each location of the site and why it won or lost against `won`. */
+static void note_candidates(struct request *r, const struct site_conf *site, const struct location_conf *won)
+{
+    struct str path = r->target.path;
+    for (unsigned i = 0; i < site->n_all; i++) {
+        const struct location_conf *l = site->all[i];
+        const char *why = NULL;
+        bool prefix = l->kind == MATCH_PREFIX || l->kind == MATCH_PREFIX_FINAL;
+        if (l == won)
+            continue;
+        if (l->kind == MATCH_EXACT)
+            why = "is not exactly this path";
+        else if (prefix && !str_starts(path, l->pattern))
+            why = "is not a prefix of the path";
+        else if (prefix && !prefix_matches(l, path))
+            why = "would cut the path inside a segment";
+        else if (prefix && won && won->kind == MATCH_REGEX)
+            why = "matches, but a regular expression goes before a plain prefix";
+        else if (prefix && won && won->kind == MATCH_EXACT)
+            why = "matches, but an exact match goes first";
+        else if (prefix)
+            why = "matches, but a longer prefix does too";
+        else if (won && won->kind == MATCH_EXACT)
+            why = "not tried: an exact match goes first";
+        else if (won && won->kind == MATCH_PREFIX_FINAL)
+            why = "not tried: the prefix chosen says ^~";
+        else if (won && won->kind == MATCH_REGEX && l->order > won->order)
+            why = "not tried: an earlier regular expression matches";
+        else
+            why = "does not match the path";
+        request_note(r, "lost", arena_printf(&r->arena, "%.*s: %s", STR_ARG(l->match), why), l->where);
+    }
+}
+
+const struct location_conf *route_location(struct request *r, const struct site_conf *site)
+{
+    struct str path = r->target.path;
+    const struct location_conf *won = map_get(&site->exact_map, path);
+    memset(r->captures, 0, sizeof(r->captures));
+    if (won == NULL) {
+        for (unsigned i = 0; i < site->n_prefix && won == NULL; i++)
+            if (prefix_matches(site->prefix[i], path))
+                won = site->prefix[i];
+        if (won == NULL || won->kind != MATCH_PREFIX_FINAL)
+            for (unsigned i = 0; i < site->n_regex; i++)
+                if (regex_matches(r, site->regex[i])) {
+                    won = site->regex[i];
+                    break;
+                }
+    }
+    if (r->trace)
+        note_candidates(r, site, won);
+    return won;
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Values of the variables of conf/vars.def. Each returns a borrowed or arena-made span; an unknown value is empty. Values come from
+ * peers: whoever puts them into a field or a log checks or escapes them there.
+ */
+#include "serve/vars.h"
+
+#include <stdio.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+static struct str number(struct request *r, uint64_t v)
+{
+    return arena_printf(&r->arena, "%llu", (unsigned long long)v);
+}
+
+static struct str address(struct request *r, const struct ip *ip)
+{
+    char text[IP_TEXT];
+    return arena_dup(&r->arena, str_of(text, ip_print(ip, text)));
+}
+
+/* `name` as in $http_name: lower case, '_' for '-'. */
+static bool is_variable_of(struct str field, struct str name)
+{
+    if (field.n != name.n)
+        return false;
+    for (size_t i = 0; i < name.n; i++) {
+        char c = ascii_lower(field.p[i]);
+        if ((c == '-' ? '_' : c) != name.p[i])
+            return false;
+    }
+    return true;
+}
+
+static struct str field_value(const struct fields *f, struct str name)
+{
+    for (unsigned i = 0; i < f->n; i++)
+        if (is_variable_of(f->v[i].name, name))
+            return f->v[i].value;
+    return STR_NONE;
+}
+
+static struct str cookie(const struct request *r, struct str name)
+{
+    for (const struct field *f = fields_get(&r->head->fields, F_COOKIE); f; f = fields_next(&r->head->fields, f)) {
+        struct str rest = f->value;
+        while (rest.n > 0) {
+            ptrdiff_t end = str_chr(rest, ';', 0);
+            struct str pair = str_trim(end < 0 ? rest : str_take(rest, (size_t)end));
+            if (pair.n > name.n && pair.p[name.n] == '=' && str_eq(str_take(pair, name.n), name))
+                return str_skip(pair, name.n + 1);
+            rest = end < 0 ? STR_NONE : str_skip(rest, (size_t)end + 1);
+        }
+    }
+    return STR_NONE;
+}
+
+static struct str argument(const struct request *r, struct str name)
+{
+    struct str rest = r->target.query;
+    while (rest.n > 0) {
+        ptrdiff_t end = str_chr(rest, '&', 0);
+        struct str pair = end < 0 ? rest : str_take(rest, (size_t)end);
+        if (pair.n > name.n && pair.p[name.n] == '=' && str_eq_nocase(str_take(pair, name.n), name))
+            return str_skip(pair, name.n + 1);
+        rest = end < 0 ? STR_NONE : str_skip(rest, (size_t)end + 1);
+    }
+    return STR_NONE;
+}
+
+static struct str seconds_since(struct request *r, uint64_t start_us)
+{
+    uint64_t ms = (clock_monotonic_us() - start_us) / 1000;
+    return arena_printf(&r->arena, "%llu.%03llu", (unsigned long long)(ms / 1000), (unsigned long long)(ms % 1000));
+}
+
+static struct str wall_time(struct request *r, const char *format)
+{
+    char text[64];
+    time_t t = (time_t)(r->w->loop->wall_ms / 1000);
+    struct tm tm;
+    localtime_r(&t, &tm);
+    return arena_dup(&r->arena, str_of(text, strftime(text, sizeof(text), format, &tm)));
+}
+
+static struct str local_address(struct request *r, bool want_port)
+{
+    struct addr a = { .len = sizeof(a.u) };
+    if (r->fd < 0 || getsockname(r->fd, &a.u.sa, &a.len) != 0)
+        return STR_NONE;
+    struct ip ip = ip_of(&a.u.sa);
+    return want_port ? number(r, ip.port) : address(r, &ip);
+}
+
+static struct str host(const struct request *r)
+{
+    if (r->host.n > 0 || r->site == NULL)
+        return r->host;
+    return r->site->n_names > 0 && !r->site->names[0].wildcard ? r->site->names[0].name : STR_NONE;
+}
+
+static struct str of_request(struct request *r, const struct template_piece *v)
+{
+    switch (v->var) {
+    case VAR_ARG:
+        return argument(r, v->text);
+    case VAR_ARGS:
+    case VAR_QUERY_STRING:
+        return r->target.query;
+    case VAR_CAPTURE:
+        return v->text.n == 1 && is_digit(v->text.p[0]) ? r->captures[v->text.p[0] - '0'] : STR_NONE;
+    case VAR_COOKIE:
+        return cookie(r, v->text);
+    case VAR_HOST:
+        return host(r);
+    case VAR_HTTP:
+        return field_value(&r->head->fields, v->text);
+    case VAR_IS_ARGS:
+        return r->target.has_query && r->target.query.n > 0 ? STR("?") : STR_NONE;
+    case VAR_REQUEST:
+        return arena_printf(&r->arena, "%.*s %.*s HTTP/1.%u", STR_ARG(r->head->method_text), STR_ARG(r->head->target),
+                            r->head->minor);
+    case VAR_REQUEST_METHOD:
+        return r->head->method_text;
+    case VAR_REQUEST_URI:
+        return r->target.raw;
+    case VAR_SERVER_PROTOCOL:
+        return r->head->minor == 0 ? STR("HTTP/1.0") : STR("HTTP/1.1");
+    case VAR_URI:
+        return r->target.path;
+    case VAR_SCHEME:
+        return r->secure ? STR("https") : STR("http");
+    default:
+        return STR_NONE;
+    }
+}
+
+static struct str of_connection(struct request *r, const struct template_piece *v)
+{
+    switch (v->var) {
+    case VAR_CONNECTION:
+        return number(r, r->connection);
+    case VAR_CONNECTION_REQUESTS:
+        return number(r, r->nth);
+    case VAR_PID:
+        return number(r, (uint64_t)getpid());
+    case VAR_REMOTE_ADDR:
+        return address(r, &r->remote);
+    case VAR_REMOTE_PORT:
+        return number(r, r->remote.port);
+    case VAR_SERVER_ADDR:
+        return local_address(r, false);
+    case VAR_SERVER_NAME:
+        return r->site ? r->site->label : STR_NONE;
+    case VAR_SERVER_PORT:
+        return local_address(r, true);
+    default:
+        return of_request(r, v);
+    }
+}
+
+static struct str of_answer(struct request *r, const struct template_piece *v)
+{
+    switch (v->var) {
+    case VAR_LITERAL:
+        return v->text;
+    case VAR_BODY_BYTES_SENT:
+        return number(r, r->body_sent);
+    case VAR_BYTES_SENT:
+        return number(r, r->body_sent + r->head_bytes_sent);
+    case VAR_REQUEST_LENGTH:
+        return number(r, r->head_bytes + r->body_received);
+    case VAR_REQUEST_TIME:
+        return seconds_since(r, r->start_us);
+    case VAR_SENT_HTTP:
+        return field_value(&r->resp.fields, v->text);
+    case VAR_STATUS:
+        return number(r, r->resp.status);
+    case VAR_TIME_ISO8601:
+        return wall_time(r, "%Y-%m-%dT%H:%M:%S%z");
+    case VAR_TIME_LOCAL:
+        return wall_time(r, "%d/%b/%Y:%H:%M:%S %z");
+    case VAR_UPSTREAM_ADDR:
+        return r->upstream_addr;
+    case VAR_UPSTREAM_CONNECT_TIME:
+        return r->upstream_connect_time;
+    case VAR_UPSTREAM_HEADER_TIME:
+        return r->upstream_header_time;
+    case VAR_UPSTREAM_RESPONSE_TIME:
+        return r->upstream_response_time;
+    case VAR_UPSTREAM_STATUS:
+        return r->upstream_status;
+    default:
+        return of_connection(r, v);
+    }
+}
+
+struct str vars_eval(struct request *r, const struct template *t)
+{
+    struct str *values = arena_array(&r->arena, struct str, t->n + 1);
+    size_t n = 0;
+    if (values == NULL)
+        return STR_NONE;
+    for (unsigned i = 0; i < t->n; i++) {
+        values[i] = of_answer(r, &t->pieces[i]);
+        n += values[i].n;
+    }
+    char *text = arena_alloc(&r->arena, n + 1);
+    if (text == NULL)
+        return STR_NONE;
+    size_t at = 0;
+    for (unsigned i = 0; i < t->n; i++) {
+        if (values[i].n > 0)
+            memcpy(text + at, values[i].p, values[i].n);
+        at += values[i].n;
+    }
+    text[at] = '\0';
+    return str_of(text, at);
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* Run-time variables (conf/vars.def) of a request: templates become text. */
+#ifndef SERVE_VARS_H
+#define SERVE_VARS_H
+
+#include "serve/request.h"
+
+/* The template's text for this request, in its arena; p is NULL when memory is out. Unknown values are empty. */
+struct str vars_eval(struct request *r, const struct template *t) MUST_USE;
+
+#endif
