@@ -124,7 +124,10 @@ def dead():
 
 @pytest.fixture
 def weir(backend, raw_backend, node):  # named so that backends outlive the server under test
-    yield from _factory(server.Weir, lambda w: w.close())
+    def close(w):
+        print("error log of weir on %s:\n%s" % (w.ports, w.errors()[-8000:]))  # pytest shows it for a failed test
+        w.close()
+    yield from _factory(server.Weir, close)
 
 
 @pytest.fixture

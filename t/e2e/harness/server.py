@@ -157,7 +157,6 @@ class Weir:
         try:
             code = self.stop()
             errors = self.errors()
-            print("error log of weir on %s:\n%s" % (self.ports, errors[-8000:]))  # pytest shows it for a failed test
             assert not COMPLAINTS.search(errors), "weir reported a fault of its own:\n" + errors[-20000:]
             assert code in self.expect_exit, "weir ended with exit code %s\n%s" % (code, errors[-8000:])
         finally:
