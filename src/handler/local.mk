@@ -1,0 +1,22 @@
+noinst_LIBRARIES += src/libhandler.a
+src_libhandler_a_SOURCES = \
+	src/handler/builtin.c \
+	src/handler/builtin.h \
+	src/handler/file.c \
+	src/handler/file.h \
+	src/handler/file_cache.c \
+	src/handler/file_cache.h \
+	src/handler/file_path.c \
+	src/handler/file_path.h \
+	src/handler/fixed.c \
+	src/handler/fixed.h \
+	src/handler/proxy.c \
+	src/handler/proxy.h \
+	src/handler/proxy_fields.c \
+	src/handler/proxy_fields.h \
+	src/handler/redirect.c \
+	src/handler/redirect.h \
+	src/handler/root.c \
+	src/handler/root.h \
+	src/handler/tunnel.c \
+	src/handler/tunnel.h

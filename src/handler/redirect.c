@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Redirects that stand in the configuration. Owns nothing: the target lives in the request's arena, the answer is complete
+ * when start returns. Without a status of its own it is 301 for GET and HEAD and 308 for every other method, because clients turn a
+ * POST into a GET after 301 (RFC 9110 §15.4.2, §15.4.9).
+ */
+#include "handler/redirect.h"
+
+#include "serve/respond.h"
+#include "serve/vars.h"
+
+static enum handled redirect_start(struct request *r)
+{
+    const struct action *a = r->action;
+    bool is_get = r->head->method == METHOD_GET || r->head->method == METHOD_HEAD;
+    uint16_t status = a->u.redirect.status ? a->u.redirect.status : is_get ? 301 : 308;
+    struct str to = vars_eval(r, &a->u.redirect.to);
+    if (!to.p) {
+        request_fail(r, FAIL_NO_MEMORY, 0, NULL);
+        return HANDLED;
+    }
+    request_note(r, "redirect", to, a->where);
+    respond_redirect(r, status, to);
+    return HANDLED;
+}
+
+const struct handler redirect_handler = { .name = "redirect", .start = redirect_start };
