@@ -48,13 +48,17 @@ struct field {
 struct fields {
     struct field *v;
     unsigned n, cap;
+    uint64_t have[2]; /* a bit for each id present, so that asking for an absent name costs nothing; kept by fields_* */
 };
+_Static_assert(F_COUNT <= 128, "fields.have has a bit for each id");
 
 /* The id of a name in any case; F_OTHER if weir does not know it. */
 enum field_id field_id_of(struct str name);
 /* The canonical spelling. */
 struct str field_name_of(enum field_id id);
 
+/* Room for cap lines in all, so that adding up to that many moves nothing. False: out of memory. */
+bool fields_reserve(struct fields *f, struct arena *a, unsigned cap) MUST_USE;
 /* Appends a line; the spans are borrowed. False: out of memory. */
 bool fields_add(struct fields *f, struct arena *a, struct str name, struct str value, enum field_id id) MUST_USE;
 /* Appends a line of a known name in its canonical spelling. */

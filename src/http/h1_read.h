@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * HTTP/1.x message reader (RFC 9112): bytes in, events out. No I/O, no clock; the same reader for clients' requests and
- * backends' answers. llhttp sees heads and chunked bodies only; lengths are counted here.
+ * backends' answers. llhttp reads the fields; start lines, chunks and lengths are read here.
  *
  *     h1_read_init(&h, H1_REQUEST, &limits, arena);
- *     while (n > 0) {
- *         switch (h1_read_feed(&h, p, n, &used)) { ... }
+ *     do {
+ *         event = h1_read_feed(&h, p, n, &used);
  *         p += used; n -= used;
- *     }
+ *         ...
+ *     } while (event != H1_MORE);
  *
  * Events never come without progress: each call consumes bytes, or returns an event, or is H1_MORE with used == n.
  */
@@ -31,7 +32,7 @@ enum h1_kind { H1_REQUEST, H1_RESPONSE };
     X(SYNTAX, 400, "malformed message") \
     X(START_LINE, 400, "malformed start line") \
     X(VERSION, 505, "HTTP version not supported") \
-    X(METHOD, 501, "method not known") \
+    X(METHOD, 501, "method too long") \
     X(TARGET, 400, "byte not allowed in the request target") \
     X(FIELD, 400, "malformed header field") \
     X(HOST, 400, "Host missing, repeated or malformed") \
@@ -43,6 +44,7 @@ enum h1_kind { H1_REQUEST, H1_RESPONSE };
     X(URI_TOO_LONG, 414, "request line over limits.uri_size") \
     X(HEAD_TOO_LARGE, 431, "header section over limits.header_size") \
     X(TOO_MANY_FIELDS, 431, "more fields than limits.header_count") \
+    X(TRUNCATED, 400, "connection closed within a message") \
     X(NO_MEMORY, 500, "out of memory")
 
 enum h1_bad {
@@ -79,7 +81,8 @@ struct h1_read {
 void h1_read_init(struct h1_read *h, enum h1_kind kind, const struct h1_limits *limits, struct arena *arena);
 /* Responses: tell the method of the request before its answer's head is fed. */
 void h1_read_expect(struct h1_read *h, enum method request_method);
-/* Takes up to n bytes, sets *used, returns one event. Bytes of a partial head are copied into the arena. */
+/* Takes up to n bytes, sets *used, returns one event. Bytes of a partial head are copied into the arena. With n == 0 (p may
+ * then be NULL) it returns an H1_END that is due, else H1_MORE: a message may be complete with the last byte fed. */
 enum h1_event h1_read_feed(struct h1_read *h, const char *p, size_t n, size_t *used) MUST_USE;
 /* The peer has sent FIN. H1_END if that completes a BODY_UNTIL_CLOSE body; H1_MORE if no message had begun; else H1_BAD. */
 enum h1_event h1_read_eof(struct h1_read *h) MUST_USE;

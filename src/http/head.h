@@ -19,6 +19,8 @@ enum method {
     METHOD_CONNECT,
 };
 
+/* By its exact, case-sensitive spelling. */
+enum method method_of(struct str text);
 /* RFC 9110 §9.2.2: may be sent a second time without asking. */
 bool method_is_idempotent(enum method m);
 

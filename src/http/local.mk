@@ -1,0 +1,21 @@
+noinst_LIBRARIES += src/libhttp.a
+src_libhttp_a_SOURCES = \
+	src/http/chars.c \
+	src/http/chars.h \
+	src/http/fields.c \
+	src/http/fields.h \
+	src/http/h1_chunk.c \
+	src/http/h1_frame.c \
+	src/http/h1_line.c \
+	src/http/h1_parser.h \
+	src/http/h1_read.c \
+	src/http/h1_read.h \
+	src/http/h1_section.c \
+	src/http/h1_write.c \
+	src/http/h1_write.h \
+	src/http/head.c \
+	src/http/head.h \
+	src/http/status.c \
+	src/http/status.h \
+	src/http/target.c \
+	src/http/target.h
