@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Named deadlines. One FIFO list and one ev_timer (lower priority than I/O) for each distinct duration on a loop; setting
- * one costs two pointer writes. A deadline that is pushed on by progress is re-appended only after a sixteenth of its
- * duration, so after its last progress it may fire up to that much early, never late by more than a turn.
+ * Named deadlines. One FIFO list and one ev_timer (lower priority than I/O) for each distinct duration on a loop;
+ * setting one costs two pointer writes. A deadline that is pushed on by progress is re-appended only after a sixteenth
+ * of its duration, so after its last progress it may fire up to that much early, never late by more than a turn.
  */
 #ifndef NET_DEADLINE_H
 #define NET_DEADLINE_H
@@ -34,10 +34,11 @@ struct deadline {
 struct deadlines *deadlines_new(struct loop *l) MUST_USE;
 void deadlines_free(struct deadlines *d);
 
-/* (Re)starts d: fire(d) is called after ms from now, with d no longer set. ms == 0 means no limit: d is cleared. Setting
- * the same name and duration again before a sixteenth of it has passed changes nothing. Never fails: when memory is out
- * the list of the nearest longer (else longest) duration takes it. */
-void deadline_set(struct loop *l, struct deadline *d, enum deadline_name name, uint64_t ms, void (*fire)(struct deadline *));
+/* (Re)starts d: fire(d) is called after ms from now, with d no longer set. ms == 0 means no limit: d is cleared.
+ * Setting the same name and duration again before a sixteenth of it has passed changes nothing but fire. Never fails:
+ * when memory is out the list of the nearest longer (else longest) duration takes it. */
+void deadline_set(struct loop *l, struct deadline *d, enum deadline_name name, uint64_t ms,
+                  void (*fire)(struct deadline *));
 /* Idempotent; d must have been zeroed or set before. */
 void deadline_clear(struct deadline *d);
 const char *deadline_name(enum deadline_name name);

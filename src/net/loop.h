@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One event loop of one thread: libev's loop plus what every connection of that thread shares: the time of this turn, the
- * scratch buffer reads go to, block pools, deadlines, the mailbox, and what is to be freed when the turn ends.
+ * One event loop of one thread: libev's loop plus what every connection of that thread shares: the time of this turn,
+ * the scratch buffer reads go to, block pools, deadlines, the mailbox, and what is to be freed when the turn ends.
  * Everything here belongs to the loop's own thread, except the mailbox.
  */
 #ifndef NET_LOOP_H
@@ -54,7 +54,8 @@ void loop_stop(struct loop *l);
 /* After loop_run has returned: frees the garbage, the pools, the loop. Open connections are the owners' business. */
 void loop_free(struct loop *l);
 
-/* Sanitizer builds make scratch unreadable after a callback; call it when the bytes have been used up. No-op otherwise. */
+/* Sanitizer builds make scratch unreadable when a callback has returned (conn, listener, mailbox and deadlines do it);
+ * call it when the bytes have been used up before. No-op otherwise. */
 void loop_scratch_done(struct loop *l);
 /* Makes scratch readable again before a read (conn_read does it). */
 void loop_scratch_use(struct loop *l);
