@@ -1,0 +1,11 @@
+noinst_LIBRARIES += src/libupstream.a
+src_libupstream_a_SOURCES = \
+	src/upstream/pick.c \
+	src/upstream/pick.h \
+	src/upstream/pick_round_robin.c \
+	src/upstream/pool.c \
+	src/upstream/pool.h \
+	src/upstream/resolve.c \
+	src/upstream/resolve.h \
+	src/upstream/upstream.c \
+	src/upstream/upstream.h

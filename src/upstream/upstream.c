@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The table of upstreams and their servers.
+ *
+ * The table owns upstreams, an upstream owns its servers and its set. Applying a configuration first makes everything new
+ * (where memory may be out, and names are resolved), then commits by swapping one pointer for each upstream; a server that is still
+ * named, by the same text in an upstream of the same name, is the same object afterwards. What is no longer named is retired: loops
+ * may still use it, until upstream_table_sweep finds it unused with no older snapshot alive.
+ * Invariant: a server's id belongs to no other server until it is freed, and it is freed only with no idle connection
+ * anywhere, so the loops' lists indexed by id are never mixed up.
+ */
+#include "upstream/upstream.h"
+
+#include <stdlib.h>
+
+#include "upstream/pick.h"
+#include "upstream/resolve.h"
+
+struct upstream_table {
+    struct list upstreams;
+    struct server_set *retired; /* sets that loops may still look at */
+    unsigned char *ids;         /* 1: in use */
+    unsigned n_ids;
+};
+
+struct upstream_table *upstream_table_new(void)
+{
+    struct upstream_table *t = calloc(1, sizeof *t);
+    if (t != NULL)
+        list_init(&t->upstreams);
+    return t;
+}
+
+/* --- servers --- */
+
+bool server_take(struct server *s)
+{
+    unsigned limit = atomic_load_explicit(&s->maxconn, memory_order_relaxed);
+    unsigned now = atomic_load_explicit(&s->in_flight, memory_order_relaxed);
+    do
+        if (limit > 0 && now >= limit)
+            return false;
+    while (!atomic_compare_exchange_weak_explicit(&s->in_flight, &now, now + 1, memory_order_acquire,
+                                                  memory_order_relaxed));
+    return true;
+}
+
+void server_give(struct server *s)
+{
+    unsigned before = atomic_fetch_sub_explicit(&s->in_flight, 1, memory_order_release);
+    CHECK(before > 0);
+}
+
+/* Only a name's addresses ever change. */
+static void lock(struct server *s)
+{
+    if (s->endpoint.kind == ENDPOINT_NAME)
+        pthread_mutex_lock(&s->mutex);
+}
+
+static void unlock(struct server *s)
+{
+    if (s->endpoint.kind == ENDPOINT_NAME)
+        pthread_mutex_unlock(&s->mutex);
+}
+
+unsigned server_addresses(struct server *s, struct addr *out, unsigned max)
+{
+    lock(s);
+    unsigned n = atomic_load_explicit(&s->n_resolved, memory_order_relaxed);
+    unsigned first = atomic_load_explicit(&s->preferred, memory_order_relaxed);
+    if (first >= n)
+        first = 0;
+    unsigned i = 0;
+    for (; i < n && i < max; i++)
+        out[i] = s->addrs[i == 0 ? first : i <= first ? i - 1 : i];
+    unlock(s);
+    return i;
+}
+
+void server_prefer(struct server *s, const struct addr *a)
+{
+    lock(s);
+    unsigned n = atomic_load_explicit(&s->n_resolved, memory_order_relaxed);
+    for (unsigned i = 0; i < n; i++)
+        if (addr_eq(&s->addrs[i], a))
+            atomic_store_explicit(&s->preferred, i, memory_order_relaxed);
+    unlock(s);
+}
+
+static void server_resolve(struct server *s)
+{
+    struct addr found[SERVER_ADDRS];
+    const char *why;
+    unsigned n = resolve_name(s->endpoint.host, s->endpoint.port, found, SERVER_ADDRS, &why);
+    if (n == 0) {
+        unsigned had = atomic_load(&s->n_resolved);
+        log_write(LOG_WARN, "server \"%.*s\": %s; %s", STR_ARG(s->name), why,
+                  had > 0 ? "its last known addresses stay in use" : "it is not used until the name resolves");
+        return;
+    }
+    lock(s);
+    memcpy(s->addrs, found, n * sizeof *found);
+    atomic_store(&s->n_resolved, n);
+    unlock(s);
+}
+
+static bool id_take(struct upstream_table *t, unsigned *id)
+{
+    for (*id = 0; *id < t->n_ids; ++*id)
+        if (!t->ids[*id]) {
+            t->ids[*id] = 1;
+            return true;
+        }
+    unsigned more = t->n_ids + 64;
+    unsigned char *ids = realloc(t->ids, more);
+    if (ids == NULL)
+        return false;
+    memset(ids + t->n_ids, 0, more - t->n_ids);
+    t->ids = ids;
+    t->n_ids = more;
+    ids[*id] = 1;
+    return true;
+}
+
+static void server_free(struct upstream_table *t, struct server *s)
+{
+    t->ids[s->id] = 0;
+    list_remove(&s->link);
+    pthread_mutex_destroy(&s->mutex);
+    free(s);
+}
+
+/* One block holds the struct, its name and its host. */
+static struct server *server_new(struct upstream_table *t, const struct server_conf *c)
+{
+    unsigned id;
+    if (!id_take(t, &id))
+        return NULL;
+    struct server *s = calloc(1, sizeof *s + c->text.n + c->endpoint.host.n);
+    if (s == NULL) {
+        t->ids[id] = 0;
+        return NULL;
+    }
+    char *text = (char *)(s + 1);
+    char *host = text + c->text.n;
+    memcpy(text, c->text.p, c->text.n);
+    if (c->endpoint.host.n > 0)
+        memcpy(host, c->endpoint.host.p, c->endpoint.host.n);
+    MAGIC_SET(s, SERVER_MAGIC);
+    s->id = id;
+    s->name = str_of(text, c->text.n);
+    s->endpoint = c->endpoint;
+    s->endpoint.host = str_of(host, c->endpoint.host.n);
+    list_init(&s->link);
+    pthread_mutex_init(&s->mutex, NULL);
+    if (c->endpoint.kind == ENDPOINT_NAME) {
+        server_resolve(s);
+    } else {
+        s->addrs[0] = c->endpoint.addr;
+        atomic_store(&s->n_resolved, 1);
+    }
+    return s;
+}
+
+/* --- sets --- */
+
+static void set_free(struct server_set *set)
+{
+    if (set == NULL)
+        return;
+    free(set->order[0]);
+    free(set->order[1]);
+    free(set->entries);
+    free(set);
+}
+
+static struct server *find_server(const struct upstream *u, struct str name)
+{
+    if (u == NULL)
+        return NULL;
+    list_each(it, &u->servers) {
+        struct server *s = list_entry(it, struct server, link);
+        if (str_eq(s->name, name))
+            return s;
+    }
+    return NULL;
+}
+
+/* The set of one upstream's configuration. Servers it does not find in `u` are made and put on `fresh`. */
+static struct server_set *set_new(struct upstream_table *t, const struct upstream_conf *c, const struct upstream *u,
+                                  struct list *fresh)
+{
+    struct server_set *set = calloc(1, sizeof *set);
+    if (set == NULL)
+        return NULL;
+    set->entries = calloc(c->n_servers > 0 ? c->n_servers : 1, sizeof *set->entries);
+    if (set->entries == NULL)
+        goto fail;
+    set->pick = pick_of(c->balance);
+    for (unsigned i = 0; i < c->n_servers; i++) {
+        const struct server_conf *sc = &c->servers[i];
+        struct server *s = find_server(u, sc->text);
+        if (s == NULL) {
+            s = server_new(t, sc);
+            if (s == NULL)
+                goto fail;
+            list_append(fresh, &s->link);
+        }
+        set->entries[set->n++] = (struct set_entry){
+            .server = s, .weight = sc->weight, .is_backup = sc->backup, .is_draining = sc->drain
+        };
+        set->has_backup |= sc->backup;
+    }
+    if (set->pick->prepare != NULL && !set->pick->prepare(set))
+        goto fail;
+    return set;
+fail:
+    set_free(set);
+    return NULL;
+}
+
+static unsigned bounded(uint64_t v)
+{
+    return v < UINT32_MAX ? (unsigned)v : UINT32_MAX;
+}
+
+/* Puts a finished set in force. */
+static void commit(struct upstream_table *t, struct upstream *u, const struct upstream_conf *c, struct server_set *set,
+                   struct list *fresh)
+{
+    list_each(it, &u->servers)
+        atomic_store(&list_entry(it, struct server, link)->retired, true);
+    while (!list_is_empty(fresh)) {
+        struct list *it = fresh->next;
+        list_remove(it);
+        list_append(&u->servers, it);
+    }
+    for (unsigned i = 0; i < set->n; i++) {
+        struct server *s = set->entries[i].server;
+        atomic_store(&s->maxconn, bounded(c->servers[i].maxconn));
+        atomic_store(&s->keepalive, bounded(c->servers[i].keepalive));
+        atomic_store(&s->retired, false);
+    }
+    struct server_set *old = atomic_exchange_explicit(&u->set, set, memory_order_acq_rel);
+    if (old != NULL) {
+        old->next = t->retired;
+        t->retired = old;
+    }
+}
+
+/* --- the table --- */
+
+static struct upstream *find_upstream(const struct upstream_table *t, struct str name)
+{
+    list_each(it, &t->upstreams) {
+        struct upstream *u = list_entry(it, struct upstream, link);
+        if (str_eq(u->name, name))
+            return u;
+    }
+    return NULL;
+}
+
+static struct upstream *upstream_new(struct str name)
+{
+    struct upstream *u = calloc(1, sizeof *u + name.n);
+    if (u == NULL)
+        return NULL;
+    MAGIC_SET(u, UPSTREAM_MAGIC);
+    memcpy(u + 1, name.p, name.n);
+    u->name = str_of((char *)(u + 1), name.n);
+    list_init(&u->servers);
+    list_init(&u->link);
+    return u;
+}
+
+static void upstream_free(struct upstream_table *t, struct upstream *u)
+{
+    list_each_safe(it, next, &u->servers)
+        server_free(t, list_entry(it, struct server, link));
+    set_free(atomic_load(&u->set));
+    list_remove(&u->link);
+    free(u);
+}
+
+/* What one upstream becomes. */
+struct change {
+    struct upstream *u;
+    struct server_set *set;
+    struct list fresh;
+    bool is_new;
+};
+
+static bool prepare_change(struct upstream_table *t, const struct upstream_conf *c, struct change *change)
+{
+    list_init(&change->fresh);
+    change->u = find_upstream(t, c->name);
+    change->is_new = change->u == NULL;
+    if (change->is_new)
+        change->u = upstream_new(c->name);
+    if (change->u == NULL)
+        return false;
+    change->set = set_new(t, c, change->u, &change->fresh);
+    return change->set != NULL;
+}
+
+static void drop_change(struct upstream_table *t, struct change *change)
+{
+    if (change->u == NULL)
+        return;
+    list_each_safe(it, next, &change->fresh)
+        server_free(t, list_entry(it, struct server, link));
+    set_free(change->set);
+    if (change->is_new)
+        free(change->u);
+}
+
+bool upstream_table_apply(struct upstream_table *t, const struct conf *conf, struct upstream **by_index)
+{
+    unsigned n = conf->n_upstreams;
+    struct change *changes = calloc(n > 0 ? n : 1, sizeof *changes);
+    bool ok = changes != NULL;
+    unsigned done = 0;
+    for (; ok && done < n; done++)
+        ok = prepare_change(t, conf->upstreams[done], &changes[done]);
+    if (!ok) {
+        while (done > 0)
+            drop_change(t, &changes[--done]);
+        free(changes);
+        return false;
+    }
+    list_each(it, &t->upstreams)
+        list_entry(it, struct upstream, link)->is_seen = false;
+    for (unsigned i = 0; i < n; i++) {
+        struct change *change = &changes[i];
+        commit(t, change->u, conf->upstreams[i], change->set, &change->fresh);
+        if (change->is_new)
+            list_append(&t->upstreams, &change->u->link);
+        change->u->is_seen = true;
+        by_index[i] = change->u;
+    }
+    list_each(it, &t->upstreams) {
+        struct upstream *u = list_entry(it, struct upstream, link);
+        if (!u->is_seen)
+            list_each(s, &u->servers)
+                atomic_store(&list_entry(s, struct server, link)->retired, true);
+    }
+    free(changes);
+    return true;
+}
+
+void upstream_table_resolve(struct upstream_table *t)
+{
+    list_each(it, &t->upstreams) {
+        struct upstream *u = list_entry(it, struct upstream, link);
+        list_each(s, &u->servers) {
+            struct server *server = list_entry(s, struct server, link);
+            if (server->endpoint.kind == ENDPOINT_NAME && !atomic_load(&server->retired))
+                server_resolve(server);
+        }
+    }
+}
+
+static bool is_in_use(struct server *s)
+{
+    return !atomic_load(&s->retired) || atomic_load(&s->in_flight) > 0 || atomic_load(&s->idle) > 0 ||
+        atomic_load(&s->tunnels) > 0;
+}
+
+void upstream_table_sweep(struct upstream_table *t)
+{
+    while (t->retired != NULL) {
+        struct server_set *set = t->retired;
+        t->retired = set->next;
+        set_free(set);
+    }
+    list_each_safe(it, next, &t->upstreams) {
+        struct upstream *u = list_entry(it, struct upstream, link);
+        bool is_empty = true;
+        list_each(s, &u->servers)
+            is_empty &= !is_in_use(list_entry(s, struct server, link));
+        if (!u->is_seen && is_empty) {
+            upstream_free(t, u);
+            continue;
+        }
+        if (!u->is_seen) /* its set still names its servers */
+            continue;
+        list_each_safe(s, after, &u->servers)
+            if (!is_in_use(list_entry(s, struct server, link)))
+                server_free(t, list_entry(s, struct server, link));
+    }
+}
+
+void upstream_table_free(struct upstream_table *t)
+{
+    if (t == NULL)
+        return;
+    while (t->retired != NULL) {
+        struct server_set *set = t->retired;
+        t->retired = set->next;
+        set_free(set);
+    }
+    list_each_safe(it, next, &t->upstreams)
+        upstream_free(t, list_entry(it, struct upstream, link));
+    free(t->ids);
+    free(t);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The pools of backends at run time: what outlives a configuration. An upstream and its servers are made by the first
+ * configuration that names them and found again by name by every later one, so that counts, learnt facts and connections
+ * survive a reload. All loops share them: everything that changes is an atomic, or written by upstream_table_* alone and
+ * handed over as one pointer (struct server_set).
+ */
+#ifndef UPSTREAM_UPSTREAM_H
+#define UPSTREAM_UPSTREAM_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/list.h"
+#include "conf/conf.h"
+
+enum { SERVER_ADDRS = 8 }; /* addresses of one name that are tried */
+
+/* One backend. A name with several addresses is still one server: they are tried in turn. */
+struct server {
+    uint32_t magic;
+    unsigned id;               /* dense over all upstreams: the index of a loop's lists of idle connections */
+    struct str name;           /* as written in the configuration; for logs and the control socket */
+    struct endpoint endpoint;  /* its spans point into own memory */
+    atomic_uint in_flight;     /* requests being answered; never above maxconn */
+    atomic_uint idle;          /* kept connections without a request, over all loops */
+    atomic_uint tunnels;
+    atomic_uint maxconn;       /* 0: none */
+    atomic_uint keepalive;     /* bound of `idle` */
+    atomic_uint learnt_ms;     /* how long it keeps an idle connection, by its last Keep-Alive: timeout; 0: unknown */
+    atomic_uint preferred;     /* index into addrs of the one that worked last */
+    atomic_uint n_resolved;    /* addresses known; 0: cannot be used */
+    atomic_bool retired;       /* no configuration in force names it */
+    atomic_ullong requests, connects, reuses, failures;
+    pthread_mutex_t mutex;     /* of `addrs`, for names only */
+    struct addr addrs[SERVER_ADDRS];
+    struct list link;          /* upstream->servers */
+};
+#define SERVER_MAGIC 0x53525652u
+
+struct pick;
+
+/* One server with what the configuration in force says about it. */
+struct set_entry {
+    struct server *server;
+    unsigned weight;
+    bool is_backup, is_draining;
+};
+
+/* The servers of an upstream under the configuration in force; immutable. */
+struct server_set {
+    const struct pick *pick;
+    struct set_entry *entries;
+    unsigned n;
+    bool has_backup;
+    uint16_t *order[2];        /* round robin: indexes of entries, of the primaries and of the backups */
+    unsigned n_order[2];
+    struct server_set *next;   /* of the retired ones */
+};
+
+struct upstream {
+    uint32_t magic;
+    struct str name;
+    _Atomic(struct server_set *) set;
+    atomic_ullong position;    /* round robin's, shared by all loops */
+    struct list servers;       /* every server that is not freed yet; the table's thread only */
+    struct list link;          /* table->upstreams */
+    bool is_seen;              /* by the configuration being applied */
+};
+#define UPSTREAM_MAGIC 0x55505354u
+
+struct upstream_table;
+
+struct upstream_table *upstream_table_new(void) MUST_USE;
+/* Brings the table in line with conf and fills by_index[conf->n_upstreams]. On the main or the loader thread (names are resolved here,
+ * which may block); one caller at a time. False: out of memory, the table is as it was. */
+bool upstream_table_apply(struct upstream_table *t, const struct conf *conf, struct upstream **by_index) MUST_USE;
+/* Resolves every name again; keeps the old addresses of those that fail. May block; not beside upstream_table_apply. */
+void upstream_table_resolve(struct upstream_table *t);
+/* Frees what no configuration in force names and nothing uses. Only when no snapshot older than the last applied one exists. */
+void upstream_table_sweep(struct upstream_table *t);
+/* When no loop runs any more. */
+void upstream_table_free(struct upstream_table *t);
+
+/* Takes a slot for one request. False: maxconn are in flight. Exact over all threads. */
+bool server_take(struct server *s) MUST_USE;
+void server_give(struct server *s);
+/* Copies the addresses to try, at most max, the one that worked last before the others. Any thread. */
+unsigned server_addresses(struct server *s, struct addr *out, unsigned max);
+/* This one has just worked where others have not. */
+void server_prefer(struct server *s, const struct addr *a);
+
+#endif
