@@ -12,11 +12,13 @@ src_libhandler_a_SOURCES = \
 	src/handler/fixed.h \
 	src/handler/proxy.c \
 	src/handler/proxy.h \
+	src/handler/proxy_answer.c \
 	src/handler/proxy_fields.c \
 	src/handler/proxy_fields.h \
+	src/handler/proxy_try.c \
+	src/handler/proxy_try.h \
 	src/handler/redirect.c \
 	src/handler/redirect.h \
 	src/handler/root.c \
 	src/handler/root.h \
-	src/handler/tunnel.c \
-	src/handler/tunnel.h
+	src/handler/tunnel.c

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The reverse proxy's view of one request: it is prepared once (fields, head), then attempts follow each other until one
+ * answers or none may be made. Everything about a single attempt is in struct proxy_try, replaced whole.
+ *
+ * struct proxy lies in the request's arena and ends with it; what it holds beside memory (a connection, a slot, kept body
+ * blocks, a timer) is let go in proxy_release alone, which every way out goes through: answered, failed, aborted, upgraded.
+ *
+ * Retries (RFC 9110 §9.2.2): the row of the failure says when the same request may go out again; its body must still be
+ * whole. A kept connection that dies before a byte of the answer is the ordinary race with the server's idle timeout: it is
+ * replayed once on a fresh connection to the same server, and counts neither as a retry nor against the server.
+ */
+#include "handler/proxy.h"
+
+#include <stdlib.h>
+
+#include "handler/proxy_try.h"
+#include "http/h1_write.h"
+#include "upstream/pick.h"
+
+enum {
+    RETRY_DELAY_MS = 1000,   /* redispatch = false: before the same server is asked again */
+    ANSWER_FIELDS = 1000,    /* header lines of an answer */
+};
+
+static void next_try(struct proxy *p);
+
+/* --- the log --- */
+
+static struct str seconds(struct arena *a, uint64_t ms)
+{
+    char *text = arena_alloc(a, 24);
+    if (text == NULL)
+        return STR("-");
+    char digits[20];
+    size_t n = 0, at = 0;
+    uint64_t whole = ms / 1000;
+    do
+        digits[n++] = (char)('0' + whole % 10);
+    while ((whole /= 10) > 0);
+    while (n > 0)
+        text[at++] = digits[--n];
+    text[at++] = '.';
+    for (unsigned unit = 100; unit > 0; unit /= 10)
+        text[at++] = (char)('0' + ms / unit % 10);
+    return str_of(text, at);
+}
+
+/* The lists of several attempts are comma-separated, as nginx has them. */
+static void append(struct arena *a, struct str *list, struct str item)
+{
+    if (list->n == 0) {
+        *list = item;
+        return;
+    }
+    struct str both = arena_printf(a, "%.*s, %.*s", STR_ARG(*list), STR_ARG(item));
+    if (both.p != NULL)
+        *list = both;
+}
+
+void proxy_note(struct proxy *p, uint16_t status)
+{
+    struct request *r = p->r;
+    const struct proxy_try *t = &p->t;
+    const struct access_log_conf *log = r->s->access_log;
+    if (log == NULL || log->format == LOG_FORMAT_COMBINED) /* which has no place for them */
+        return;
+    struct arena *a = &r->arena;
+    uint64_t now = p->loop->w->loop->now_ms, start = t->start_ms;
+    append(a, &r->upstream_status, arena_printf(a, "%u", status));
+    append(a, &r->upstream_connect_time, t->connected_ms ? seconds(a, t->connected_ms - start) : STR("-"));
+    append(a, &r->upstream_header_time, t->head_ms ? seconds(a, t->head_ms - start) : STR("-"));
+    append(a, &r->upstream_response_time, seconds(a, now - start));
+}
+
+/* --- attempts --- */
+
+void proxy_release(struct proxy *p, bool is_reusable)
+{
+    struct proxy_try *t = &p->t;
+    struct upstream_conn *uc = t->uc;
+    deadline_clear(&p->wait);
+    if (uc != NULL) {
+        t->uc = NULL;
+        deadline_clear(&uc->deadline);
+        if (is_reusable)
+            pool_put(uc, t->idle_ms);
+        else
+            upstream_conn_close(uc);
+    }
+    if (t->server != NULL)
+        server_give(t->server);
+    t->server = NULL;
+}
+
+/* Nothing more will be sent to or read from a server for this request. */
+static void end(struct proxy *p)
+{
+    proxy_release(p, false);
+    buf_clear(&p->kept, &p->loop->w->loop->blocks);
+    p->is_over = true;
+}
+
+static void give_up(struct proxy *p, enum fail f, int error, const char *detail)
+{
+    end(p);
+    request_fail(p->r, f, error, detail);
+}
+
+static void on_wait(struct deadline *d)
+{
+    next_try(container_of(d, struct proxy, wait));
+}
+
+static bool remember_tried(struct proxy *p, struct server *s)
+{
+    if (p->tried == NULL)
+        p->tried = arena_array(&p->r->arena, struct server *, p->conf->retries + 1);
+    if (p->tried == NULL)
+        return false;
+    p->tried[p->n_tried++] = s;
+    return true;
+}
+
+static void next_try(struct proxy *p)
+{
+    bool is_full;
+    const struct pick_query query = { .tried = p->tried, .n_tried = p->n_tried };
+    struct server *s = pick_server(p->upstream, &query, &is_full);
+    if (s == NULL) {
+        give_up(p, FAIL_NO_SERVER, 0, is_full ? "maxconn requests are in flight everywhere" : NULL);
+        return;
+    }
+    try_start(p, s, false);
+}
+
+/* May the request go out again after this failure? */
+static bool may_repeat(const struct proxy *p, enum fail f, bool was_sent, bool has_answered)
+{
+    if (p->is_body_lost || p->r->head_sent)
+        return false;
+    switch (fail_row(f)->retry) {
+    case RETRY_UNSENT:
+        return !was_sent;
+    case RETRY_REUSED:
+        return !p->was_replayed && (p->is_idempotent || !was_sent);
+    case RETRY_IDEMPOTENT:
+        return !was_sent || (p->is_idempotent && !has_answered);
+    default:
+        return false;
+    }
+}
+
+void proxy_failed(struct proxy *p, enum fail f, int error, const char *detail)
+{
+    struct proxy_try *t = &p->t;
+    struct server *s = t->server;
+    bool may = may_repeat(p, f, t->is_connected, t->has_answered);
+    if (may && f == FAIL_UPSTREAM_CLOSED_REUSED) {
+        p->was_replayed = true;
+        t->server = NULL; /* its slot goes on to the next attempt */
+        proxy_release(p, false);
+        try_start(p, s, true);
+        return;
+    }
+    proxy_note(p, fail_row(f)->status);
+    if (fail_row(f)->side == SIDE_UPSTREAM)
+        atomic_fetch_add_explicit(&s->failures, 1, memory_order_relaxed);
+    proxy_release(p, false);
+    if (!may || p->retries >= p->conf->retries) {
+        give_up(p, f, error, detail);
+        return;
+    }
+    if (!p->conf->redispatch) {
+        p->retries++;
+        request_log(p->r, LOG_WARN, error, "%s: the same server is asked again", fail_row(f)->symbol);
+        deadline_set(p->loop->w->loop, &p->wait, DEADLINE_QUEUE, RETRY_DELAY_MS, on_wait);
+        return;
+    }
+    if (!remember_tried(p, s)) {
+        give_up(p, FAIL_NO_MEMORY, 0, NULL);
+        return;
+    }
+    bool is_full;
+    const struct pick_query query = { .tried = p->tried, .n_tried = p->n_tried };
+    struct server *other = pick_server(p->upstream, &query, &is_full);
+    if (other == NULL) {
+        give_up(p, f, error, detail);
+        return;
+    }
+    p->retries++;
+    request_log(p->r, LOG_WARN, error, "%s: another server is asked", fail_row(f)->symbol);
+    try_start(p, other, false);
+}
+
+/* --- the handler --- */
+
+static enum fail fail_of_fields(enum proxy_fields_result result)
+{
+    return result == PROXY_FIELDS_TOO_MANY ? FAIL_BAD_FIELD : FAIL_NO_MEMORY;
+}
+
+/* For explain: what would be sent, and to whom. Nothing is. */
+static void explain(struct proxy *p, const struct fields *fields)
+{
+    struct request *r = p->r;
+    const struct pick_query query = { 0 };
+    bool is_full;
+    struct server *s = pick_server(p->upstream, &query, &is_full);
+    request_note(r, "upstream", p->conf->name, p->conf->where);
+    request_note(r, "server", s != NULL ? s->name : STR("none is usable"), p->conf->where);
+    if (s != NULL)
+        server_give(s);
+    for (unsigned i = 0; i < fields->n; i++)
+        request_note(r, "header",
+                     arena_printf(&r->arena, "%.*s: %.*s", STR_ARG(fields->v[i].name), STR_ARG(fields->v[i].value)),
+                     r->action->where);
+    end(p);
+    respond_simple(r, 200, STR_NONE, STR_NONE);
+}
+
+static struct proxy *proxy_new(struct request *r)
+{
+    struct proxy *p = arena_new(&r->arena, struct proxy);
+    if (p == NULL)
+        return NULL;
+    const struct conf *conf = r->conf;
+    MAGIC_SET(p, PROXY_MAGIC);
+    p->r = r;
+    p->loop = r->w->handler_state[ACTION_PROXY];
+    p->conf = r->action->u.proxy.upstream;
+    p->upstream = r->hold->snapshot->upstreams[p->conf->index];
+    p->limits = (struct h1_limits){
+        .head_size = (uint32_t)conf->limits.response_header_size,
+        .head_count = ANSWER_FIELDS,
+    };
+    p->is_websocket = r->ops->upgrade != NULL && head_is_websocket(r->head);
+    p->is_idempotent = method_is_idempotent(r->head->method);
+    p->is_body_complete = r->head->body == BODY_NONE;
+    r->handler_data = p;
+    return p;
+}
+
+/* RFC 9110 §7.6.2: the last hop that may be reached is this one. */
+static bool is_last_hop(const struct request *r)
+{
+    if (r->head->method != METHOD_OPTIONS)
+        return false;
+    const struct field *left = fields_get(&r->head->fields, F_MAX_FORWARDS);
+    return left != NULL && left->value.n > 0 && str_eq(left->value, str_take(STR("0000000000"), left->value.n));
+}
+
+/* A Host for requests without one (HTTP/1.0): the upstream's name, as long as it can be one. */
+static struct str default_host(const struct upstream_conf *u)
+{
+    return str_starts(u->name, STR("unix:")) ? STR("localhost") : u->name;
+}
+
+static enum handled proxy_start(struct request *r)
+{
+    r->handler_data = NULL; /* abort may be called from here */
+    if (r->target.tricky) {
+        request_fail(r, FAIL_TARGET_AMBIGUOUS, 0, NULL);
+        return HANDLED;
+    }
+    if (is_last_hop(r)) {
+        respond_field(r, F_ALLOW, STR("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"));
+        respond_simple(r, 204, STR_NONE, STR_NONE);
+        return HANDLED;
+    }
+    struct proxy *p = proxy_new(r);
+    if (p == NULL) {
+        request_fail(r, FAIL_NO_MEMORY, 0, NULL);
+        return HANDLED;
+    }
+    const struct proxy_facts facts = {
+        .head = r->head,
+        .authority = r->target.authority,
+        .default_host = default_host(p->conf),
+        .peer = r->peer,
+        .peer_trusted = r->peer_trusted,
+        .secure = r->secure,
+        .via = r->s->via,
+        .websocket = p->is_websocket,
+        .close = p->conf->n_servers > 0 && p->conf->servers[0].keepalive == 0,
+    };
+    struct fields fields;
+    enum proxy_fields_result result = proxy_request_fields(&r->arena, &facts, &fields);
+    if (result != PROXY_FIELDS_OK) {
+        p->is_over = true;
+        request_fail(r, fail_of_fields(result), 0, "too many fields named by Connection");
+        return HANDLED;
+    }
+    if (r->trace != NULL) {
+        explain(p, &fields);
+        return HANDLED;
+    }
+    p->head = h1_write_request(&r->arena, r->head->method_text, r->target.raw, &fields);
+    if (p->head.p == NULL)
+        give_up(p, FAIL_NO_MEMORY, 0, NULL);
+    else
+        next_try(p);
+    return HANDLED;
+}
+
+static struct proxy *proxy_of(struct request *r)
+{
+    struct proxy *p = r->handler_data;
+    MAGIC_CHECK(p, PROXY_MAGIC);
+    return p;
+}
+
+/* Keeps the body for another attempt while that is possible. */
+static void keep_body(struct proxy *p, struct str bytes)
+{
+    struct block_pool *blocks = &p->loop->w->loop->blocks;
+    if (p->is_body_lost || bytes.n == 0)
+        return;
+    bool is_worth = p->is_idempotent && p->kept.n + bytes.n <= PROXY_KEEP && !p->r->head_sent;
+    if (is_worth && buf_add(&p->kept, blocks, bytes))
+        return;
+    buf_clear(&p->kept, blocks);
+    p->is_body_lost = true;
+}
+
+static enum io proxy_body(struct request *r, struct str bytes, bool last)
+{
+    struct proxy *p = proxy_of(r);
+    if (p->is_over)
+        return IO_OK;
+    keep_body(p, bytes);
+    p->is_body_complete |= last;
+    if (p->t.uc == NULL) { /* between two attempts */
+        p->is_body_paused = !last;
+        return last ? IO_OK : IO_AGAIN;
+    }
+    if (p->t.send_broke)
+        return IO_OK;
+    enum io io = try_send_body(p, bytes, last);
+    if (p->is_over || p->t.send_broke || last)
+        return IO_OK;
+    p->is_body_paused = io == IO_AGAIN;
+    return io == IO_AGAIN ? IO_AGAIN : IO_OK;
+}
+
+static void proxy_resume(struct request *r)
+{
+    struct proxy *p = proxy_of(r);
+    if (p->is_over || !p->t.is_blocked || p->t.uc == NULL)
+        return;
+    p->t.is_blocked = false;
+    conn_want_read(&p->t.uc->c, true);
+    answer_on_readable(p);
+}
+
+static void proxy_abort(struct request *r)
+{
+    struct proxy *p = r->handler_data;
+    if (p == NULL)
+        return;
+    MAGIC_CHECK(p, PROXY_MAGIC);
+    if (!p->is_over)
+        end(p);
+}
+
+static void *proxy_open(struct worker *w)
+{
+    struct proxy_loop *loop = calloc(1, sizeof *loop);
+    if (loop == NULL)
+        return NULL;
+    loop->w = w;
+    pool_init(&loop->pool, w->loop);
+    list_init(&loop->tunnels);
+    return loop;
+}
+
+static void proxy_close(struct worker *w, void *state)
+{
+    (void)w;
+    struct proxy_loop *loop = state;
+    tunnel_close_all(loop);
+    pool_close(&loop->pool);
+    free(loop);
+}
+
+const struct handler proxy_handler = {
+    .name = "proxy",
+    .open = proxy_open,
+    .close = proxy_close,
+    .start = proxy_start,
+    .body = proxy_body,
+    .resume = proxy_resume,
+    .abort = proxy_abort,
+};

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One attempt on the way out: a kept connection or a fresh one, the request's head, its body as it comes, and the one
+ * deadline that is running.
+ *
+ * The head is written without waiting for the connect: on a connection that does not stand yet it is queued and goes out
+ * when it does, so a fresh connection costs no turn of the loop, and "nothing was written" and "it failed to connect" are
+ * one fact. All addresses of a server are tried before it has failed (a name is one server).
+ * The client is asked for its body only when the server has taken the head: until then nothing of it can be lost, whatever
+ * the method. When the connection breaks under a write, what the server has said before is still read (RFC 9112 §9.5: an
+ * early 413 must reach the client).
+ */
+#include <errno.h>
+
+#include "handler/proxy_try.h"
+#include "http/h1_write.h"
+
+static void connect_next(struct proxy *p, int error);
+
+static struct proxy *proxy_of(struct conn *c)
+{
+    struct proxy *p = upstream_conn_of(c)->user;
+    MAGIC_CHECK(p, PROXY_MAGIC);
+    return p;
+}
+
+/* --- deadlines --- */
+
+static void on_deadline(struct deadline *d)
+{
+    struct proxy *p = container_of(d, struct upstream_conn, deadline)->user;
+    MAGIC_CHECK(p, PROXY_MAGIC);
+    struct proxy_try *t = &p->t;
+    if (t->is_connected) {
+        const char *setting = d->name == DEADLINE_SEND ? "timeouts.send" :
+            d->name == DEADLINE_TUNNEL ? "timeouts.tunnel" : "timeouts.server";
+        proxy_failed(p, FAIL_UPSTREAM_TIMEOUT, 0, setting);
+    } else if (t->addr_at + 1 < t->n_addrs) {
+        connect_next(p, ETIMEDOUT);
+    } else {
+        proxy_failed(p, FAIL_CONNECT_TIMEOUT, 0, NULL);
+    }
+}
+
+void try_arm(struct proxy *p)
+{
+    struct proxy_try *t = &p->t;
+    if (t->uc == NULL)
+        return;
+    const struct scope_conf *s = p->r->s;
+    struct loop *l = p->loop->w->loop;
+    enum deadline_name name = DEADLINE_NONE;
+    uint64_t ms = 0;
+    if (!t->is_connected) {
+        name = DEADLINE_CONNECT;
+        ms = s->timeouts.connect;
+    } else if (conn_queued(&t->uc->c) > 0 && !t->send_broke) {
+        name = DEADLINE_SEND;
+        ms = s->timeouts.send;
+    } else if (t->is_blocked || (!p->is_body_complete && !t->send_broke)) {
+        ms = 0; /* the client's turn, under the client's deadlines */
+    } else if (t->is_patient) {
+        name = DEADLINE_TUNNEL;
+        ms = s->timeouts.tunnel;
+    } else {
+        name = DEADLINE_RECV;
+        ms = s->timeouts.server;
+    }
+    deadline_set(l, &t->uc->deadline, name, ms, on_deadline);
+}
+
+/* --- sending --- */
+
+static void resume_body(struct proxy *p)
+{
+    if (!p->is_body_paused)
+        return;
+    p->is_body_paused = false;
+    request_body_resume(p->r);
+}
+
+/* After bytes have gone out: the first of them mean that the connection stands and the client's body is wanted. */
+static void note_sent(struct proxy *p)
+{
+    struct proxy_try *t = &p->t;
+    if (t->is_connected || t->uc->c.written == t->written_before)
+        return;
+    t->is_connected = true;
+    t->connected_ms = p->loop->w->loop->now_ms;
+    if (t->addr_at > 0)
+        server_prefer(t->server, &t->addrs[t->addr_at]);
+    p->r->doing = "waiting for the server's answer";
+    if (!p->is_body_complete)
+        request_want_body(p->r);
+}
+
+void try_send_broke(struct proxy *p, int error)
+{
+    struct proxy_try *t = &p->t;
+    note_sent(p);
+    if (t->is_connected) {
+        t->send_broke = true;
+        /* The socket is readable now, if only for its error. */
+        conn_want_read(&t->uc->c, !t->is_blocked);
+        resume_body(p); /* what else comes of the body is dropped */
+        try_arm(p);
+    } else if (t->is_reused) {
+        proxy_failed(p, FAIL_UPSTREAM_CLOSED_REUSED, error, NULL);
+    } else {
+        connect_next(p, error);
+    }
+}
+
+static void after_write(struct proxy *p, enum io io)
+{
+    if (io != IO_OK && io != IO_AGAIN) {
+        try_send_broke(p, errno);
+        return;
+    }
+    note_sent(p);
+    try_arm(p);
+}
+
+static struct iovec iov_of(struct str s)
+{
+    return (struct iovec){ .iov_base = (void *)(uintptr_t)s.p, .iov_len = s.n };
+}
+
+/* The frame around n bytes of body: `size` goes before them, the result after. */
+static struct str body_frame(const struct proxy *p, size_t n, bool last, char *size, struct iovec *before)
+{
+    *before = (struct iovec){ 0 };
+    if (p->r->head->body != BODY_CHUNKED)
+        return STR_NONE;
+    if (n == 0)
+        return last ? STR("0\r\n\r\n") : STR_NONE;
+    *before = iov_of(str_of(size, h1_chunk_head(size, n)));
+    return last ? STR("\r\n0\r\n\r\n") : STR("\r\n");
+}
+
+enum io try_send_body(struct proxy *p, struct str bytes, bool last)
+{
+    char size[H1_CHUNK_HEAD];
+    struct iovec iov[3];
+    struct str after = body_frame(p, bytes.n, last, size, &iov[0]);
+    iov[1] = iov_of(bytes);
+    iov[2] = iov_of(after);
+    enum io io = conn_writev(&p->t.uc->c, iov, 3);
+    after_write(p, io);
+    return io;
+}
+
+/* The head, and of the body what has come already. */
+static void send_request(struct proxy *p)
+{
+    enum { KEPT_IOV = PROXY_KEEP / LOOP_BLOCK + 2 }; /* a block holds a little less than its size */
+    char size[H1_CHUNK_HEAD];
+    struct iovec iov[KEPT_IOV + 3];
+    struct conn *c = &p->t.uc->c;
+    int n = 0;
+    iov[n++] = iov_of(p->head);
+    if (p->kept.n > 0 || p->is_body_complete) {
+        struct str after = body_frame(p, (size_t)p->kept.n, p->is_body_complete, size, &iov[1]);
+        n = 2 + buf_iov(&p->kept, iov + 2, KEPT_IOV);
+        iov[n++] = iov_of(after);
+    }
+    conn_want_read(c, true);
+    after_write(p, conn_writev(c, iov, n));
+}
+
+/* --- events of the connection --- */
+
+static void on_readable(struct conn *c)
+{
+    answer_on_readable(proxy_of(c));
+}
+
+static void on_progress(struct conn *c)
+{
+    struct proxy *p = proxy_of(c);
+    note_sent(p);
+    try_arm(p);
+}
+
+static void on_drained(struct conn *c)
+{
+    struct proxy *p = proxy_of(c);
+    note_sent(p);
+    resume_body(p);
+    try_arm(p);
+}
+
+static void on_failed(struct conn *c, int error)
+{
+    try_send_broke(proxy_of(c), error);
+}
+
+static const struct conn_events try_events = {
+    .readable = on_readable,
+    .drained = on_drained,
+    .progress = on_progress,
+    .failed = on_failed,
+};
+
+/* --- the connection --- */
+
+/* Tries the addresses from addr_at on; error: why the one before failed. */
+static void connect_from(struct proxy *p, int error)
+{
+    struct proxy_try *t = &p->t;
+    for (; t->addr_at < t->n_addrs; t->addr_at++) {
+        t->uc = pool_connect(&p->loop->pool, t->server, &t->addrs[t->addr_at], &try_events, p);
+        if (t->uc != NULL) {
+            send_request(p);
+            return;
+        }
+        error = errno;
+        if (error == EMFILE || error == ENFILE) {
+            proxy_failed(p, FAIL_NO_DESCRIPTORS, error, NULL);
+            return;
+        }
+    }
+    proxy_failed(p, FAIL_CONNECT_FAILED, error, NULL);
+}
+
+static void connect_next(struct proxy *p, int error)
+{
+    upstream_conn_close(p->t.uc);
+    p->t.uc = NULL;
+    p->t.addr_at++;
+    connect_from(p, error);
+}
+
+void try_start(struct proxy *p, struct server *s, bool must_be_fresh)
+{
+    struct request *r = p->r;
+    struct loop *l = p->loop->w->loop;
+    bool is_again = r->upstream_addr.n > 0;
+    struct proxy_try *t = &p->t;
+    *t = (struct proxy_try){ .server = s, .start_ms = l->now_ms, .read_size = PROXY_READ_MIN };
+    h1_read_init(&t->in, H1_RESPONSE, &p->limits, &r->arena);
+    h1_read_expect(&t->in, r->head->method);
+    atomic_fetch_add_explicit(&s->requests, 1, memory_order_relaxed);
+    struct str both = is_again ? arena_printf(&r->arena, "%.*s, %.*s", STR_ARG(r->upstream_addr), STR_ARG(s->name)) : s->name;
+    r->upstream_addr = both.p != NULL ? both : s->name;
+    r->doing = "connecting to the server";
+
+    uint64_t max_age = p->is_idempotent ? UINT64_MAX : PROXY_SAFE_AGE_MS;
+    if (!must_be_fresh)
+        t->uc = pool_take(&p->loop->pool, s, max_age, &try_events, p);
+    if (t->uc != NULL) {
+        t->is_reused = true;
+        t->written_before = t->uc->c.written;
+        send_request(p);
+        return;
+    }
+    struct addr addrs[SERVER_ADDRS];
+    t->n_addrs = server_addresses(s, addrs, SERVER_ADDRS);
+    t->addrs = arena_array(&r->arena, struct addr, t->n_addrs);
+    if (t->addrs == NULL) {
+        proxy_failed(p, FAIL_NO_MEMORY, 0, NULL);
+        return;
+    }
+    memcpy(t->addrs, addrs, t->n_addrs * sizeof *addrs);
+    connect_from(p, 0);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The proxy's own parts, between its files only:
+ *   proxy.c         the request: which server, how often, what is told to the client and the log when it fails
+ *   proxy_try.c     one attempt on the way out: connection, request head, body, deadlines
+ *   proxy_answer.c  one attempt on the way back: the answer's head and body
+ *   tunnel.c        after a 101
+ */
+#ifndef HANDLER_PROXY_TRY_H
+#define HANDLER_PROXY_TRY_H
+
+#include "handler/proxy_fields.h"
+#include "serve/handler.h"
+#include "serve/respond.h"
+#include "upstream/pool.h"
+
+enum {
+    PROXY_KEEP = 64 * 1024,        /* of a request body, so that it can be sent again */
+    PROXY_READ_MIN = 16 * 1024,
+    PROXY_READ_BLIND = 64 * 1024,  /* the most that is read without asking whether the client has room */
+    PROXY_SAFE_AGE_MS = 1000,      /* an older idle connection is no place for a request that cannot be repeated */
+};
+
+/* The proxy's state on one loop. */
+struct proxy_loop {
+    struct worker *w;
+    struct pool pool;
+    struct list tunnels;
+};
+
+/* One attempt; replaced whole by the next. */
+struct proxy_try {
+    struct upstream_conn *uc;  /* NULL: none (yet, or no more) */
+    struct server *server;     /* whose slot is held; NULL: none */
+    struct addr *addrs;        /* of a fresh connection */
+    unsigned n_addrs, addr_at;
+    uint64_t written_before;   /* by earlier requests on this connection */
+    uint64_t start_ms, connected_ms, head_ms; /* 0: not yet */
+    struct h1_read in;
+    uint64_t interim_bytes;
+    uint64_t idle_ms;          /* how long the connection may be kept afterwards */
+    size_t read_size;
+    unsigned n_interim;
+    bool is_reused : 1;
+    bool is_connected : 1;     /* the kernel has taken a byte of the request */
+    bool has_answered : 1;     /* a byte of the answer has come */
+    bool send_broke : 1;       /* no more can be sent; what the server has said so far is still read */
+    bool is_blocked : 1;       /* the client takes nothing: the server is not read */
+    bool is_patient : 1;       /* the body's length is unknown: timeouts.tunnel */
+};
+
+struct proxy {
+    uint32_t magic;
+    struct request *r;
+    struct proxy_loop *loop;
+    const struct upstream_conf *conf;
+    struct upstream *upstream;
+    struct str head;           /* the request as it is sent */
+    struct h1_limits limits;   /* of answers; borrowed by the reader */
+    struct buf kept;           /* the body so far */
+    struct server **tried;
+    unsigned n_tried, retries; /* retries: used up */
+    struct deadline wait;      /* before the same server is asked again */
+    struct proxy_try t;
+    bool is_websocket : 1;
+    bool is_idempotent : 1;
+    bool is_body_lost : 1;     /* bytes of it are gone: it cannot be sent again */
+    bool is_body_complete : 1; /* all of it has come from the client */
+    bool is_body_paused : 1;   /* the client was told to wait */
+    bool was_replayed : 1;     /* after a kept connection died */
+    bool is_over : 1;          /* answered, failed or aborted: nothing is held any more */
+};
+#define PROXY_MAGIC 0x50524f58u
+
+/* proxy.c */
+/* The attempt has failed: another one, or the request fails. */
+void proxy_failed(struct proxy *p, enum fail f, int error, const char *detail);
+/* Lets go of connection, slot and kept body. is_reusable: the connection may serve another request. */
+void proxy_release(struct proxy *p, bool is_reusable);
+/* A line of the lists for the access log. */
+void proxy_note(struct proxy *p, uint16_t status);
+
+/* proxy_try.c */
+/* Begins an attempt on a server whose slot has been taken. */
+void try_start(struct proxy *p, struct server *s, bool must_be_fresh);
+/* Sends a piece of the request body. */
+enum io try_send_body(struct proxy *p, struct str bytes, bool last) MUST_USE;
+/* Sets the deadline that fits the present state. */
+void try_arm(struct proxy *p);
+/* No more can be written to the connection. */
+void try_send_broke(struct proxy *p, int error);
+
+/* proxy_answer.c */
+void answer_on_readable(struct proxy *p);
+
+/* tunnel.c */
+/* Takes the server's connection over and, with r->resp filled, the client's. `early` was read from the server behind its head. False:
+ * the client could not be had; nothing was taken. */
+bool tunnel_start(struct proxy_loop *loop, struct request *r, struct upstream_conn *uc, struct str early) MUST_USE;
+void tunnel_close_all(struct proxy_loop *loop);
+
+#endif
