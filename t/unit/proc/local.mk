@@ -1,0 +1,12 @@
+check_PROGRAMS += t/unit/proc/listeners
+t_unit_proc_listeners_SOURCES = t/unit/proc/listeners.c
+t_unit_proc_listeners_LDADD = src/libproc.a src/libnet.a src/libconf.a src/libbase.a $(CMOCKA_LIBS) $(WEIR_LIBS)
+check_PROGRAMS += t/unit/proc/log_output
+t_unit_proc_log_output_SOURCES = t/unit/proc/log_output.c
+t_unit_proc_log_output_LDADD = src/libproc.a src/libbase.a $(CMOCKA_LIBS) $(WEIR_LIBS)
+check_PROGRAMS += t/unit/proc/log_writer
+t_unit_proc_log_writer_SOURCES = t/unit/proc/log_writer.c
+t_unit_proc_log_writer_LDADD = src/libproc.a src/libserve.a src/libbase.a $(CMOCKA_LIBS) $(WEIR_LIBS)
+check_PROGRAMS += t/unit/proc/notify
+t_unit_proc_notify_SOURCES = t/unit/proc/notify.c
+t_unit_proc_notify_LDADD = src/libproc.a src/libbase.a $(CMOCKA_LIBS) $(WEIR_LIBS)

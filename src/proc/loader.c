@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Loads a configuration beside the running server: read, checked, its logs opened, its upstreams made, its snapshot
+ * built, all on a thread of its own, so that neither loops nor signals wait for a disk or a name server. The main
+ * thread collects a finished generation or nothing; whatever failed, the one in force is untouched. One job at a time,
+ * because the upstream table takes one caller at a time.
+ *
+ * Some settings cannot change under way. Those are named in the log, and the rest of the new configuration is taken; an
+ * address that is listened on may not disappear, because clients that came through it are routed by it.
+ */
+#include "proc/loader.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+void loader_log_findings(struct conf_result *r)
+{
+    for (const struct diagnostic *d = r->first; d != NULL; d = d->next) {
+        struct str text = diagnostic_print(&r->arena, r, d);
+        while (text.n > 0) {
+            ptrdiff_t end = str_chr(text, '\n', 0);
+            struct str line = end < 0 ? text : str_take(text, (size_t)end);
+            log_write(d->warning ? LOG_WARN : LOG_ERROR, "%.*s", STR_ARG(line));
+            text = str_skip(text, line.n + 1);
+        }
+    }
+}
+
+static bool same_cpus(const struct conf *a, const struct conf *b)
+{
+    size_t n = a->n_cpu_affinity;
+    return n == b->n_cpu_affinity &&
+           (n == 0 || memcmp(a->cpu_affinity, b->cpu_affinity, n * sizeof *a->cpu_affinity) == 0);
+}
+
+static bool listens_on(const struct conf *c, struct str text)
+{
+    for (unsigned i = 0; i < c->n_listens; i++)
+        if (str_eq(c->listens[i].text, text))
+            return true;
+    return false;
+}
+
+/* What the new configuration asks for and only a restart brings. False: it cannot be taken at all. */
+static bool check_restart(const struct conf *old, const struct conf *new)
+{
+    const struct {
+        const char *name;
+        bool same;
+    } rows[] = {
+        { "workers", old->workers == new->workers },
+        { "cpu_affinity", same_cpus(old, new) },
+        { "user", str_eq(old->user, new->user) },
+        { "control", str_eq(old->control, new->control) },
+        { "limits.clients", old->limits.clients == new->limits.clients },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (!rows[i].same)
+            log_write(LOG_WARN, "%s has changed: it needs a restart and stays as it is until then", rows[i].name);
+    for (unsigned i = 0; i < new->n_listens; i++)
+        if (!listens_on(old, new->listens[i].text))
+            log_write(LOG_WARN, "listen %.*s is new: it needs a restart, nobody listens there until then",
+                      STR_ARG(new->listens[i].text));
+    bool ok = true;
+    for (unsigned i = 0; i < old->n_listens; i++)
+        if (!listens_on(new, old->listens[i].text)) {
+            log_write(LOG_ERROR, "listen %.*s is gone from the configuration: that needs a restart",
+                      STR_ARG(old->listens[i].text));
+            ok = false;
+        }
+    return ok;
+}
+
+static struct generation *load(const struct loader *l)
+{
+    struct conf_result r;
+    conf_load(l->path, &r);
+    loader_log_findings(&r);
+    struct conf *conf = r.conf;
+    conf_result_free(&r);
+    if (conf == NULL)
+        return NULL;
+    if (!check_restart(l->in_force, conf) || !log_writer_open(l->logs, conf, l->number)) {
+        conf_free(conf);
+        return NULL;
+    }
+    struct generation *g = generation_new(conf, l->number, l->n_loops, l->upstreams, l->wake_fd);
+    if (g == NULL)
+        log_writer_forget(l->logs, l->number);
+    return g;
+}
+
+static void *run(void *arg)
+{
+    struct loader *l = arg;
+    if (l->job == LOADER_CONF)
+        l->result = load(l);
+    else
+        upstream_table_resolve(l->upstreams);
+    atomic_store(&l->done, true);
+    uint64_t one = 1;
+    ssize_t ignored = write(l->wake_fd, &one, sizeof one);
+    (void)ignored;
+    return NULL;
+}
+
+bool loader_start(struct loader *l, enum loader_job job, const struct conf *in_force, uint64_t number)
+{
+    l->job = job;
+    l->in_force = in_force;
+    l->number = number;
+    l->result = NULL;
+    atomic_store(&l->done, false);
+    int error = pthread_create(&l->thread, NULL, run, l);
+    if (error != 0) {
+        errno = error;
+        return false;
+    }
+    (void)pthread_setname_np(l->thread, "weir-loader");
+    l->runs = true;
+    return true;
+}
+
+struct generation *loader_collect(struct loader *l)
+{
+    pthread_join(l->thread, NULL);
+    l->runs = false;
+    return l->result;
+}

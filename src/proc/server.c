@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One server process: N loop threads that do all the work, the log writer's thread, now and then a loader thread, and
+ * this main thread, which sleeps in poll until a signal, a finished load, an ended loop or a deadline wakes it. Owns
+ * all of them, the generations of the configuration and the upstream table; not the listening sockets (who opened them
+ * also closes them), which the loops only watch.
+ *
+ * Signals are blocked in every thread and read from a signalfd, so none interrupts anything. SIGPIPE is ignored.
+ *
+ * The end has stages that only move forward. LAME_DUCK: everything is still accepted, but says Connection: close and
+ * "not ready", while balancers in front notice; TCP_DEFER_ACCEPT is taken off first, or the kernel would reset the
+ * connections it holds back. DRAINING: the sockets stop listening, running requests are answered. ENDING: at once.
+ * timeouts.shutdown bounds the first two together; a second signal skips what is left of them.
+ */
+#include "proc/server.h"
+
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "proc/crash.h"
+#include "proc/generation.h"
+#include "proc/loader.h"
+#include "proc/log_writer.h"
+#include "proc/notify.h"
+#include "proc/privileges.h"
+#include "serve/worker.h"
+
+enum { RESOLVE_EVERY_MS = 10 * 1000 };
+
+enum stage { STAGE_SERVING, STAGE_LAME_DUCK, STAGE_DRAINING, STAGE_ENDING };
+
+struct loop_thread {
+    struct process *process;
+    struct worker *worker;
+    struct log_ring *ring;
+    pthread_t thread;
+    bool runs;
+    char name[16];
+    int cpu; /* -1: anywhere */
+};
+
+struct process {
+    const struct server_options *o;
+    struct server_shared shared;
+    struct log_writer *logs;
+    struct upstream_table *upstreams;
+    struct generation *generations; /* newest first; the first one is in force */
+    struct loop_thread *threads;
+    unsigned n_threads;
+    atomic_uint running; /* loop threads that have not ended */
+    int signal_fd, wake_fd;
+    struct loader loader;
+    bool reload_again; /* HUP came during a load */
+    enum stage stage;
+    uint64_t stage_until, end_at; /* 0: never */
+    uint64_t resolve_at;          /* 0: no names */
+};
+
+static const struct conf *conf_of(const struct process *p)
+{
+    return p->generations->snapshot.conf;
+}
+
+/* --- loop threads --- */
+
+static void *run_loop(void *arg)
+{
+    struct loop_thread *t = arg;
+    log_writer_bind_thread(t->ring, t->worker->index);
+    crash_thread_begin(t->name);
+    if (t->cpu >= 0) {
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        CPU_SET((unsigned)t->cpu, &set);
+        int error = pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+        if (error != 0)
+            log_write(LOG_WARN, "cpu_affinity: loop %u cannot run on CPU %d: %s", t->worker->index, t->cpu,
+                      strerror(error));
+    }
+    worker_run(t->worker);
+    crash_thread_end();
+    struct process *p = t->process;
+    atomic_fetch_sub(&p->running, 1);
+    uint64_t one = 1;
+    ssize_t ignored = write(p->wake_fd, &one, sizeof one);
+    (void)ignored;
+    return NULL;
+}
+
+/* Gives each worker a socket of every address: its own one, or the single one that all loops watch. */
+static bool hand_out_listeners(struct process *p)
+{
+    const struct listeners *ls = p->o->listeners;
+    for (unsigned i = 0; i < ls->n; i++)
+        for (unsigned j = 0; j < p->n_threads; j++)
+            if (!worker_listen(p->threads[j].worker, ls->all[i].fds[j % ls->all[i].n], ls->all[i].listen))
+                return false;
+    return true;
+}
+
+static bool make_workers(struct process *p)
+{
+    const struct conf *c = conf_of(p);
+    for (unsigned i = 0; i < p->n_threads; i++) {
+        struct loop_thread *t = &p->threads[i];
+        t->process = p;
+        t->cpu = -1;
+        if (c->n_cpu_affinity > 0 && c->cpu_affinity[i % c->n_cpu_affinity] < CPU_SETSIZE)
+            t->cpu = (int)c->cpu_affinity[i % c->n_cpu_affinity];
+        (void)snprintf(t->name, sizeof t->name, "weir-loop-%u", i % 100000);
+        t->ring = log_ring_new(LOG_RING_SIZE);
+        if (t->ring == NULL || !log_writer_add_ring(p->logs, t->ring, i))
+            return false;
+        t->worker = worker_new(i, &p->shared, &p->generations->snapshot, p->o->handlers);
+        if (t->worker == NULL)
+            return false;
+        t->worker->ring = t->ring;
+    }
+    return hand_out_listeners(p);
+}
+
+static bool start_threads(struct process *p)
+{
+    for (unsigned i = 0; i < p->n_threads; i++) {
+        struct loop_thread *t = &p->threads[i];
+        atomic_fetch_add(&p->running, 1);
+        int error = pthread_create(&t->thread, NULL, run_loop, t);
+        if (error != 0) {
+            atomic_fetch_sub(&p->running, 1);
+            errno = error;
+            return false;
+        }
+        t->runs = true;
+        (void)pthread_setname_np(t->thread, t->name);
+    }
+    return true;
+}
+
+static void stop_workers(struct process *p, bool now)
+{
+    for (unsigned i = 0; i < p->n_threads; i++)
+        if (p->threads[i].runs)
+            worker_stop(p->threads[i].worker, now);
+}
+
+/* --- generations --- */
+
+static void sweep_generations(struct process *p)
+{
+    for (struct generation **at = &p->generations->next; *at != NULL;) {
+        struct generation *g = *at;
+        if (!atomic_load_explicit(&g->released, memory_order_acquire)) {
+            at = &g->next;
+            continue;
+        }
+        *at = g->next;
+        log_writer_forget(p->logs, g->snapshot.generation);
+        generation_free(g);
+    }
+    if (p->generations->next == NULL && !p->loader.runs)
+        upstream_table_sweep(p->upstreams);
+}
+
+static bool has_names(const struct conf *c)
+{
+    for (unsigned i = 0; i < c->n_upstreams; i++)
+        for (unsigned j = 0; j < c->upstreams[i]->n_servers; j++)
+            if (c->upstreams[i]->servers[j].endpoint.kind == ENDPOINT_NAME)
+                return true;
+    return false;
+}
+
+static void log_generation(const struct process *p)
+{
+    const struct conf *c = conf_of(p);
+    log_set_level(c->log_level);
+    log_write(LOG_NOTICE, "generation %llu: %s, %u sites, %u upstreams",
+              (unsigned long long)p->generations->snapshot.generation, p->o->name, c->n_sites, c->n_upstreams);
+}
+
+static void reload(struct process *p)
+{
+    if (p->stage != STAGE_SERVING) {
+        log_write(LOG_NOTICE, "reload ignored: the server is stopping");
+        return;
+    }
+    if (p->o->path == NULL) {
+        log_write(LOG_ERROR, "reload refused: there is no configuration file to load again");
+        return;
+    }
+    if (p->loader.runs) {
+        p->reload_again = true;
+        return;
+    }
+    p->reload_again = false;
+    notify_reloading();
+    if (!loader_start(&p->loader, LOADER_CONF, conf_of(p), p->generations->snapshot.generation + 1))
+        log_write(LOG_ERROR, "reload failed: no thread: %s", strerror(errno));
+}
+
+static void on_loader_done(struct process *p)
+{
+    bool was_conf = p->loader.job == LOADER_CONF;
+    struct generation *g = loader_collect(&p->loader);
+    if (g != NULL) {
+        g->next = p->generations;
+        p->generations = g;
+        for (unsigned i = 0; i < p->n_threads; i++)
+            worker_adopt(p->threads[i].worker, &g->snapshot);
+        log_generation(p);
+    } else if (was_conf) {
+        log_write(LOG_ERROR, "reload refused: still on generation %llu",
+                  (unsigned long long)p->generations->snapshot.generation);
+    }
+    if (was_conf)
+        notify("READY=1");
+    p->resolve_at = has_names(conf_of(p)) ? clock_monotonic_ms() + RESOLVE_EVERY_MS : 0;
+    if (p->reload_again)
+        reload(p);
+}
+
+/* --- the end --- */
+
+static void set_listeners(const struct process *p, void (*act)(int fd))
+{
+    const struct listeners *ls = p->o->listeners;
+    for (unsigned i = 0; i < ls->n; i++)
+        for (unsigned j = 0; j < ls->all[i].n; j++)
+            act(ls->all[i].fds[j]);
+}
+
+static void defer_off(int fd)
+{
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &(int){ 0 }, sizeof(int));
+}
+
+/* Ends listening while loops may still watch the descriptor: whoever connects now is refused instead of never answered.
+ */
+static void listen_off(int fd)
+{
+    (void)shutdown(fd, SHUT_RDWR);
+}
+
+static void enter(struct process *p, enum stage stage)
+{
+    p->stage = stage;
+    p->stage_until = 0;
+    if (stage == STAGE_LAME_DUCK) {
+        const struct conf *c = conf_of(p);
+        uint64_t now = clock_monotonic_ms();
+        atomic_store(&p->shared.draining, true);
+        set_listeners(p, defer_off);
+        p->stage_until = now + c->timeouts.lame_duck;
+        p->end_at = c->timeouts.shutdown > 0 ? now + c->timeouts.shutdown : 0;
+    } else {
+        stop_workers(p, stage == STAGE_ENDING);
+        set_listeners(p, listen_off);
+    }
+}
+
+static void stop(struct process *p, bool now)
+{
+    if (p->stage == STAGE_SERVING)
+        notify("STOPPING=1");
+    if (now || p->stage >= STAGE_LAME_DUCK) {
+        log_write(LOG_NOTICE, "ending at once");
+        enter(p, STAGE_ENDING);
+        return;
+    }
+    log_write(LOG_NOTICE, "draining: %u clients", atomic_load(&p->shared.clients));
+    enter(p, STAGE_LAME_DUCK);
+}
+
+static void on_deadlines(struct process *p)
+{
+    uint64_t now = clock_monotonic_ms();
+    if (p->end_at != 0 && now >= p->end_at && p->stage < STAGE_ENDING) {
+        log_write(LOG_WARN, "timeouts.shutdown is over: %u clients are cut off", atomic_load(&p->shared.clients));
+        enter(p, STAGE_ENDING);
+    } else if (p->stage == STAGE_LAME_DUCK && now >= p->stage_until) {
+        enter(p, STAGE_DRAINING);
+    }
+    if (p->resolve_at != 0 && now >= p->resolve_at && p->stage == STAGE_SERVING && !p->loader.runs) {
+        p->resolve_at = now + RESOLVE_EVERY_MS;
+        if (!loader_start(&p->loader, LOADER_NAMES, NULL, 0))
+            log_write(LOG_WARN, "names are not resolved again: no thread: %s", strerror(errno));
+    }
+}
+
+/* Milliseconds for poll until the next deadline; -1: none. */
+static int until_deadline(const struct process *p)
+{
+    uint64_t next = UINT64_MAX;
+    if (p->stage < STAGE_ENDING && p->end_at != 0)
+        next = p->end_at;
+    if (p->stage == STAGE_LAME_DUCK && p->stage_until < next)
+        next = p->stage_until;
+    if (p->stage == STAGE_SERVING && !p->loader.runs && p->resolve_at != 0)
+        next = p->resolve_at;
+    if (next == UINT64_MAX)
+        return -1;
+    uint64_t now = clock_monotonic_ms();
+    return next <= now ? 0 : next - now > 60000 ? 60000 : (int)(next - now);
+}
+
+/* --- signals --- */
+
+static const int signals[] = { SIGTERM, SIGQUIT, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 };
+
+static void on_signals(struct process *p)
+{
+    struct signalfd_siginfo info;
+    while (read(p->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
+        int sig = (int)info.ssi_signo;
+        log_write(LOG_NOTICE, "signal %s from process %u", sigabbrev_np(sig), info.ssi_pid);
+        switch (sig) {
+        case SIGHUP:
+            reload(p);
+            break;
+        case SIGUSR1:
+            log_writer_reopen(p->logs);
+            break;
+        case SIGUSR2:
+            log_write(LOG_WARN, "upgrade is not available in this version: restart the server instead");
+            break;
+        default:
+            stop(p, sig == SIGINT);
+        }
+    }
+}
+
+static bool open_fds(struct process *p)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < ARRAY_LEN(signals); i++)
+        sigaddset(&set, signals[i]);
+    (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
+    (void)signal(SIGPIPE, SIG_IGN);
+    p->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    p->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return p->signal_fd >= 0 && p->wake_fd >= 0;
+}
+
+static void wait_until_the_end(struct process *p)
+{
+    while (atomic_load(&p->running) > 0) {
+        struct pollfd fds[] = { { .fd = p->signal_fd, .events = POLLIN }, { .fd = p->wake_fd, .events = POLLIN } };
+        if (poll(fds, ARRAY_LEN(fds), until_deadline(p)) < 0 && errno != EINTR)
+            log_write(LOG_ERROR, "poll: %s", strerror(errno));
+        uint64_t count;
+        ssize_t ignored = read(p->wake_fd, &count, sizeof count);
+        (void)ignored;
+        on_signals(p);
+        if (p->loader.runs && atomic_load(&p->loader.done))
+            on_loader_done(p);
+        sweep_generations(p);
+        on_deadlines(p);
+    }
+}
+
+/* --- start --- */
+
+/* One line for all addresses; what does not fit is left out and said so. */
+static void log_addresses(const struct process *p)
+{
+    char text[2048];
+    size_t n = 0;
+    const struct listeners *ls = p->o->listeners;
+    for (unsigned i = 0; i < ls->n; i++) {
+        struct str t = ls->all[i].listen->text;
+        if (n + t.n + 2 > sizeof text) {
+            log_write(LOG_NOTICE, "listening on %.*s and %u more", (int)n, text, ls->n - i);
+            return;
+        }
+        if (i > 0) {
+            memcpy(text + n, ", ", 2);
+            n += 2;
+        }
+        memcpy(text + n, t.p, t.n);
+        n += t.n;
+    }
+    log_write(LOG_NOTICE, "listening on %.*s", (int)n, text);
+}
+
+static void set_limits(struct process *p, const struct conf *c)
+{
+    uint64_t limit = privileges_raise_descriptors();
+    uint64_t clients = c->limits.clients > 0 ? c->limits.clients : limit / 2;
+    p->shared.clients_max = clients < UINT32_MAX ? (unsigned)clients : UINT32_MAX;
+    p->n_threads = c->workers;
+    log_write(LOG_NOTICE, "%u loops, %llu descriptors, at most %u clients", p->n_threads, (unsigned long long)limit,
+              p->shared.clients_max);
+    if (clients > limit / 2)
+        log_write(LOG_WARN,
+                  "limits.clients = %llu needs up to %llu descriptors, and the limit is %llu (ulimit -n, LimitNOFILE=)",
+                  (unsigned long long)clients, (unsigned long long)(2 * clients), (unsigned long long)limit);
+}
+
+/* Everything up to running threads. False: logged. On the way the conf becomes the first generation's. */
+static bool start(struct process *p)
+{
+    struct conf *c = p->o->conf;
+    log_write(LOG_NOTICE, "weir %s: configuration %s", WEIR_VERSION, p->o->name);
+    set_limits(p, c);
+    if (!privileges_drop(c->user) || !log_writer_open(p->logs, c, 1)) {
+        conf_free(c);
+        return false;
+    }
+    p->upstreams = upstream_table_new();
+    p->threads = calloc(p->n_threads, sizeof p->threads[0]);
+    if (p->upstreams == NULL || p->threads == NULL) {
+        log_write(LOG_ERROR, "cannot start: out of memory");
+        conf_free(c);
+        return false;
+    }
+    p->generations = generation_new(c, 1, p->n_threads, p->upstreams, p->wake_fd);
+    if (p->generations == NULL)
+        return false;
+    if (!make_workers(p)) {
+        log_write(LOG_ERROR, "cannot start: out of memory or descriptors: %s", strerror(errno));
+        return false;
+    }
+    p->loader = (struct loader){
+        .path = p->o->path, .logs = p->logs, .upstreams = p->upstreams, .n_loops = p->n_threads, .wake_fd = p->wake_fd
+    };
+    if (!log_writer_start(p->logs) || !start_threads(p)) {
+        log_write(LOG_ERROR, "cannot start a thread: %s", strerror(errno));
+        return false;
+    }
+    log_addresses(p);
+    log_generation(p);
+    if (has_names(c))
+        p->resolve_at = clock_monotonic_ms() + RESOLVE_EVERY_MS;
+    log_writer_started(p->logs);
+    return true;
+}
+
+/* Whatever start got to: threads first, then what they used. */
+static void tear_down(struct process *p)
+{
+    for (unsigned i = 0; p->threads != NULL && i < p->n_threads; i++)
+        if (p->threads[i].runs)
+            pthread_join(p->threads[i].thread, NULL);
+    if (p->loader.runs) {
+        struct generation *g = loader_collect(&p->loader);
+        if (g != NULL)
+            generation_free(g);
+    }
+    for (unsigned i = 0; p->threads != NULL && i < p->n_threads; i++)
+        worker_free(p->threads[i].worker);
+    if (p->generations != NULL)
+        log_write(LOG_NOTICE, "stopped");
+    log_writer_free(p->logs);
+    for (unsigned i = 0; p->threads != NULL && i < p->n_threads; i++)
+        log_ring_free(p->threads[i].ring);
+    free(p->threads);
+    while (p->generations != NULL) {
+        struct generation *g = p->generations;
+        p->generations = g->next;
+        generation_free(g);
+    }
+    if (p->upstreams != NULL)
+        upstream_table_free(p->upstreams);
+    if (p->signal_fd >= 0)
+        (void)close(p->signal_fd);
+    if (p->wake_fd >= 0)
+        (void)close(p->wake_fd);
+    crash_thread_end();
+}
+
+int server_run(const struct server_options *o)
+{
+    struct process *p = calloc(1, sizeof *p);
+    if (p == NULL || !open_fds(p) || (p->logs = log_writer_new()) == NULL) {
+        log_write(LOG_ERROR, "cannot start: %s", strerror(errno));
+        free(p);
+        conf_free(o->conf);
+        return 1;
+    }
+    p->o = o;
+    crash_install();
+    log_set_level(o->conf->log_level);
+    bool ok = start(p);
+    if (ok) {
+        notify("READY=1");
+        wait_until_the_end(p);
+    } else {
+        stop_workers(p, true);
+    }
+    tear_down(p);
+    free(p);
+    return ok ? 0 : 1;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* The server process: loops on threads, and the main thread that waits for signals. */
+#ifndef PROC_SERVER_H
+#define PROC_SERVER_H
+
+#include "conf/conf.h"
+#include "proc/listeners.h"
+#include "serve/handler.h"
+
+struct server_options {
+    struct conf *conf;                     /* taken over */
+    struct listeners *listeners;           /* the caller's; the server watches what is in it until it returns */
+    const char *name;                      /* of the configuration, for the log */
+    const char *path;                      /* the file that HUP loads again; NULL: there is none */
+    const struct handler *const *handlers; /* by action_kind */
+};
+
+/* Serves until a signal ends it. The exit code: 0, or 1 when it could not start (logged). */
+int server_run(const struct server_options *o);
+
+#endif
