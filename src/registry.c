@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The explicit lists: nothing registers itself, so who answers what stands here and nowhere else. To add a handler, add its
- * kind to enum action_kind (conf/conf.h) and its line here.
+ * The explicit lists: nothing registers itself, so who answers what stands here and nowhere else. To add a handler,
+ * add its kind to enum action_kind (conf/conf.h) and its line here.
  */
 #include "registry.h"
 
@@ -12,11 +12,8 @@
 #include "handler/redirect.h"
 
 const struct handler *const registry_handlers[ACTION_COUNT] = {
-    [ACTION_FILE] = &file_handler,
-    [ACTION_PROXY] = &proxy_handler,
-    [ACTION_REDIRECT] = &redirect_handler,
-    [ACTION_RESPOND] = &fixed_handler,
-    [ACTION_BUILTIN] = &builtin_handler,
+    [ACTION_FILE] = &file_handler,     [ACTION_PROXY] = &proxy_handler,     [ACTION_REDIRECT] = &redirect_handler,
+    [ACTION_RESPOND] = &fixed_handler, [ACTION_BUILTIN] = &builtin_handler,
 };
 
 _Static_assert(ACTION_COUNT == 5, "every kind of action has its handler above");

@@ -15,7 +15,8 @@ static enum handled builtin_start(struct request *r)
     }
     bool draining = r->w->shared && atomic_load_explicit(&r->w->shared->draining, memory_order_relaxed);
     respond_field(r, F_CACHE_CONTROL, STR("no-store"));
-    respond_simple(r, draining ? 503 : 200, STR("text/plain; charset=utf-8"), draining ? STR("draining\n") : STR("ready\n"));
+    respond_simple(r, draining ? 503 : 200, STR("text/plain; charset=utf-8"),
+                   draining ? STR("draining\n") : STR("ready\n"));
     return HANDLED;
 }
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files: GET and HEAD for what lies beneath a root. Owns the loop's file cache; an entry's descriptor is lent to the client layer
- * with a lease, and held with one of its own only while a multipart answer goes out in pieces.
+ * Files: GET and HEAD for what lies beneath a root. Owns the loop's file cache; an entry's descriptor is lent to the
+ * client layer with a lease, and held with one of its own only while a multipart answer goes out in pieces.
  *
- * start is complete in itself: path -> cache entry -> conditions (RFC 9110 §13.2.2) -> range (§14.2) -> head and bytes handed
- * over. Only a multipart answer comes back, through resume. With a proxy behind it (root + proxy) every "no" is DECLINED before
- * anything was done to the answer, and the only "yes" is a readable visible regular file.
+ * start is complete in itself: path -> cache entry -> conditions (RFC 9110 §13.2.2) -> range (§14.2) -> head and
+ * bytes handed over. Only a multipart answer comes back, through resume. With a proxy behind it (root + proxy) every
+ * "no" is DECLINED before anything was done to the answer, and the only "yes" is a readable visible regular file.
  *
- * Failures: what cannot be found by this name, for whatever reason of the file system, is 404; what may not be read, and a
- * folder without index, 403; want of descriptors 503. A failing 404 is never remembered without a backend behind.
+ * Failures: what cannot be found by this name, for whatever reason of the file system, is 404; what may not be read,
+ * and a folder without index, 403; want of descriptors 503. A 404 is remembered only where a backend answers
+ * instead.
  */
 #include "handler/file.h"
 
@@ -48,7 +49,8 @@ static void on_sweep(struct ev_loop *ev, ev_timer *timer, int events)
 static unsigned open_files_max(const struct worker *w)
 {
     struct rlimit limit;
-    uint64_t n = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY ? limit.rlim_cur : 1024 * 1024;
+    uint64_t n =
+        getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY ? limit.rlim_cur : 1024 * 1024;
     unsigned workers = worker_conf(w)->workers;
     n /= 4u * (workers ? workers : 1);
     return n < 4 ? 4 : n > 1024 * 1024 ? 1024 * 1024 : (unsigned)n;
@@ -58,9 +60,11 @@ static void *file_open(struct worker *w)
 {
     int error = root_probe();
     if (error) {
-        log_write(LOG_ERROR, "%s",
-                  error == ENOSYS ? "files cannot be served: this kernel has no openat2; weir needs Linux 5.6 or newer"
-                                  : "files cannot be served: openat2 is forbidden here; allow it in the container's seccomp profile");
+        log_write(
+            LOG_ERROR, "%s",
+            error == ENOSYS
+                ? "files cannot be served: this kernel has no openat2; weir needs Linux 5.6 or newer"
+                : "files cannot be served: openat2 is forbidden here; allow it in the container's seccomp profile");
         return NULL;
     }
     struct file_state *st = calloc(1, sizeof(*st));
@@ -94,7 +98,8 @@ static void note(struct request *r, struct str below, const char *outcome)
     if (!r->trace)
         return;
     struct str root = r->action->u.file.root;
-    struct str text = arena_printf(&r->arena, "%.*s/%.*s: %s", root.n > 1 ? (int)root.n : 0, root.p, STR_ARG(below), outcome);
+    struct str text =
+        arena_printf(&r->arena, "%.*s/%.*s: %s", root.n > 1 ? (int)root.n : 0, root.p, STR_ARG(below), outcome);
     if (text.p)
         request_note(r, "file", text, r->action->where);
 }
@@ -124,14 +129,15 @@ static enum fail fail_of(int error)
     }
 }
 
-/* The same path with a slash, the query kept, relative to whatever scheme, host and port the client used (RFC 9110 §10.2.2). The path
- * begins with exactly one slash, so the reference names no other host. */
+/* The same path with a slash, the query kept, relative to whatever scheme, host and port the client used (RFC 9110
+ * §10.2.2). The path begins with exactly one slash, so the reference names no other host. */
 static void redirect_to_folder(struct request *r)
 {
     struct str path = path_encode(&r->arena, r->target.path);
     struct str to = STR_NONE;
     if (path.p)
-        to = arena_printf(&r->arena, "%.*s/%s%.*s", STR_ARG(path), r->target.has_query ? "?" : "", STR_ARG(r->target.query));
+        to = arena_printf(&r->arena, "%.*s/%s%.*s", STR_ARG(path), r->target.has_query ? "?" : "",
+                          STR_ARG(r->target.query));
     if (!to.p) {
         request_fail(r, FAIL_NO_MEMORY, 0, NULL);
         return;
@@ -153,7 +159,10 @@ static enum handled miss(struct request *r, struct str below, int error)
         return HANDLED;
     }
     note(r, below, f == FAIL_FILE_NOT_FOUND ? "not there" : f == FAIL_FILE_FORBIDDEN ? "not readable" : "failed");
-    request_fail(r, f, error, error == EISDIR ? "a folder without index" : error == EXDEV ? "a link leads out of the root" : NULL);
+    request_fail(r, f, error,
+                 error == EISDIR  ? "a folder without index"
+                 : error == EXDEV ? "a link leads out of the root"
+                                  : NULL);
     return HANDLED;
 }
 
@@ -167,7 +176,8 @@ static void add_expires(struct request *r, const struct file *f)
     int64_t at = 1;
     if (e->kind == EXPIRES_AFTER) {
         at = (int64_t)((r->w->loop->wall_ms + e->ms) / 1000);
-        cache = arena_printf(&r->arena, "public, max-age=%" PRIu64 "%s", e->ms / 1000, f->hash_in_name ? ", immutable" : "");
+        cache = arena_printf(&r->arena, "public, max-age=%" PRIu64 "%s", e->ms / 1000,
+                             f->hash_in_name ? ", immutable" : "");
     }
     date_print(date, at);
     struct str expires = arena_dup(&r->arena, str_of(date, sizeof(date)));
@@ -200,7 +210,8 @@ static void send_head(struct request *r, const struct file *f, uint16_t status, 
 
 static void send_range(struct request *r, struct file *f, struct range range)
 {
-    struct str at = arena_printf(&r->arena, "bytes %" PRIu64 "-%" PRIu64 "/%" PRId64, range.off, range.off + range.n - 1, f->id.size);
+    struct str at = arena_printf(&r->arena, "bytes %" PRIu64 "-%" PRIu64 "/%" PRId64, range.off,
+                                 range.off + range.n - 1, f->id.size);
     if (!at.p) {
         request_fail(r, FAIL_NO_MEMORY, 0, NULL);
         return;
@@ -211,7 +222,8 @@ static void send_range(struct request *r, struct file *f, struct range range)
         return;
 }
 
-/* A 304 has the fields that a cache updates; type and length would describe a body it does not have (RFC 9110 §15.4.5). */
+/* A 304 has the fields that a cache updates; type and length would describe a body it does not have (RFC 9110
+ * §15.4.5). */
 static void send_not_modified(struct request *r, const struct file *f)
 {
     r->resp.status = 304;
@@ -265,9 +277,10 @@ static uint64_t print_parts(struct request *r, struct parts *p, uint64_t boundar
     for (unsigned i = 0; i < p->n; i++) {
         struct range at = p->ranges[i];
         p->heads[i] = arena_printf(&r->arena,
-                                   "%s--%016" PRIx64 "\r\nContent-Type: %.*s\r\nContent-Range: bytes %" PRIu64 "-%" PRIu64
-                                   "/%" PRId64 "\r\n\r\n",
-                                   i ? "\r\n" : "", boundary, STR_ARG(p->file->type), at.off, at.off + at.n - 1, p->file->id.size);
+                                   "%s--%016" PRIx64 "\r\nContent-Type: %.*s\r\nContent-Range: bytes %" PRIu64
+                                   "-%" PRIu64 "/%" PRId64 "\r\n\r\n",
+                                   i ? "\r\n" : "", boundary, STR_ARG(p->file->type), at.off, at.off + at.n - 1,
+                                   p->file->id.size);
         if (!p->heads[i].p)
             return 0;
         length += p->heads[i].n + at.n;

@@ -2,19 +2,20 @@
 /*
  * The file cache of a loop. Owns entries, their descriptors and bytes; knows no request.
  *
- * Life of an entry: load() opens and reads it and puts it into the table; file_cache_get finds it, at most once per valid_ms
- * opens the path anew (O_PATH) to see that it still leads to the same state of the same file, and drops it if not; drop() takes it
- * out of the table and frees it, or leaves that to the last lease.
+ * Life of an entry: load() opens and reads it and puts it into the table; file_cache_get finds it, at most once per
+ * valid_ms opens the path anew (O_PATH) to see that it still leads to the same state of the same file, and drops it
+ * if not; drop() takes it out of the table and frees it, or leaves that to the last lease.
  *
- * Invariants. Head and bytes of an entry come from one descriptor between two equal fstats, so an old head never meets a new body; a
- * file of which only the descriptor is kept is fstat'ed before each use for the same reason. Size, device, inode, mtime and ctime
- * identify a state, but timestamps advance in steps of milliseconds: an entry read within 2 s of a change is read again after
- * that, once. Only small files are kept as bytes, without descriptor. "Absent" is remembered only for those who can do without
- * the file, and has a share of its own, so that paths meant for a backend cannot push files out.
+ * Invariants. Head and bytes of an entry come from one descriptor between two equal fstats, so an old head never
+ * meets a new body; a file of which only the descriptor is kept is fstat'ed before each use for the same reason.
+ * Size, device, inode, mtime and ctime identify a state, but timestamps advance in steps of milliseconds: an entry
+ * read within 2 s of a change is read again after that, once. Only small files are kept as bytes, without descriptor.
+ * "Absent" is remembered only for those who can do without the file, and has a share of its own, so that paths meant
+ * for a backend cannot push files out.
  *
- * ETag (RFC 9110 §8.8.3): XXH3 of the content up to 1 MB, else size and mtime in ns; weak while the mtime is younger than 2 s.
- * An mtime before 1990 is a packer's constant: no Last-Modified, and no ETag that is made of it. One in the future makes
- * no Last-Modified either (§8.8.2.1).
+ * ETag (RFC 9110 §8.8.3): XXH3 of the content up to 1 MB, else size and mtime in ns; weak while the mtime is younger
+ * than 2 s. An mtime before 1990 is a packer's constant: no Last-Modified, and no ETag that is made of it. One in the
+ * future makes no Last-Modified either (§8.8.2.1).
  */
 #include "handler/file_cache.h"
 
@@ -45,7 +46,7 @@ static const int64_t BORN_1990 = 631152000;
 struct file_cache {
     struct roots roots;
     struct file **buckets;
-    size_t n_buckets; /* a power of two */
+    size_t n_buckets;            /* a power of two */
     struct list lru[FILE_KINDS]; /* oldest first */
     unsigned n[FILE_KINDS];
     unsigned max_open;
@@ -204,7 +205,7 @@ static void insert(struct file_cache *c, struct file *f, uint64_t entries)
 /* What was learnt of an opened file, before it is an entry. */
 struct draft {
     struct file_id id;
-    char *body;       /* owned; NULL if it is not kept */
+    char *body; /* owned; NULL if it is not kept */
     bool has_sum, unsettled;
     XXH64_hash_t sum;
 };
@@ -238,7 +239,8 @@ static int stat_regular(int fd, struct file_id *id)
     return S_ISDIR(st.st_mode) ? EISDIR : S_ISREG(st.st_mode) ? 0 : ENODEV;
 }
 
-/* Reads `size` bytes, hashing them; to `whole` if it is given, else through a piece. 0, ENODATA (the file ends before), or errno. */
+/* Reads `size` bytes, hashing them; to `whole` if it is given, else through a piece. 0, ENODATA (the file ends
+ * before), or errno. */
 static int read_all(int fd, int64_t size, char *whole, XXH64_hash_t *sum)
 {
     XXH3_state_t *hash = XXH3_createState();
@@ -379,7 +381,8 @@ static struct file *new_entry(const struct file_want *want, struct root *root, u
     return f;
 }
 
-static int open_wanted(struct file_cache *c, const struct file_want *want, struct root *root, int flags, struct root **via)
+static int open_wanted(struct file_cache *c, const struct file_want *want, struct root *root, int flags,
+                       struct root **via)
 {
     char path[PATH_MAX];
     if (want->path.n >= sizeof(path)) {
@@ -403,7 +406,8 @@ static void remember_absent(struct file_cache *c, const struct file_want *want, 
     insert(c, f, want->entries);
 }
 
-static int load(struct file_cache *c, const struct file_want *want, struct root *root, uint64_t hash, struct file **out)
+static int load(struct file_cache *c, const struct file_want *want, struct root *root, uint64_t hash,
+                struct file **out)
 {
     struct root *via;
     const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opened files of one loop: descriptor or bytes, validators and the ready-made header lines, so that a file asked for again costs
- * no system call. The cache is the only owner of an entry; whoever sends from its descriptor holds a lease.
+ * Opened files of one loop: descriptor or bytes, validators and the ready-made header lines, so that a file asked for
+ * again costs no system call. The cache is the only owner of an entry; whoever sends from its descriptor holds a
+ * lease.
  */
 #ifndef HANDLER_FILE_CACHE_H
 #define HANDLER_FILE_CACHE_H
@@ -31,27 +32,27 @@ enum file_kind {
 struct file {
     uint32_t magic;
     enum file_kind kind;
-    struct file *next;   /* of the bucket */
+    struct file *next; /* of the bucket */
     struct list lru;
     uint64_t hash;
     struct root *root;
     struct root *via;    /* the followed folder it lies in, NULL: beneath root */
     unsigned generation; /* root's when it was opened */
     unsigned leases;
-    bool dropped;        /* no longer in the cache; freed with the last lease */
-    bool unsettled;      /* it was being written: look again before the next use */
-    bool is_young;       /* its validators are weak */
+    bool dropped;   /* no longer in the cache; freed with the last lease */
+    bool unsettled; /* it was being written: look again before the next use */
+    bool is_young;  /* its validators are weak */
     bool hash_in_name;
     uint64_t checked_ms, used_ms;
     uint64_t rebuild_ms; /* wall time from which it must be read again, though it looks the same; 0: none */
     struct file_id id;
-    int fd;              /* FILE_OPEN */
-    const char *body;    /* FILE_BODY: id.size bytes; own allocation */
+    int fd;           /* FILE_OPEN */
+    const char *body; /* FILE_BODY: id.size bytes; own allocation */
     struct validators validators;
-    struct str block;    /* "Content-Type: ...\r\n" and the other lines; see struct response */
-    struct str type;     /* the value of Content-Type, within block */
-    size_t type_line;    /* bytes of the first line: a 304 leaves it out */
-    struct str path;     /* below root; NUL-terminated */
+    struct str block; /* "Content-Type: ...\r\n" and the other lines; see struct response */
+    struct str type;  /* the value of Content-Type, within block */
+    size_t type_line; /* bytes of the first line: a 304 leaves it out */
+    struct str path;  /* below root; NUL-terminated */
 };
 #define FILE_MAGIC 0x46494c45u
 
@@ -73,8 +74,8 @@ struct file_cache *file_cache_new(unsigned max_open) MUST_USE;
 /* Entries under lease live on until they are released. */
 void file_cache_free(struct file_cache *c);
 
-/* Finds, checks, opens. 0: *out is valid until the next call on this cache, or as long as a lease is held. Otherwise an errno: EISDIR a folder,
- * ENODEV neither file nor folder, EXDEV a refused link, ENOENT and the rest as open(2). */
+/* Finds, checks, opens. 0: *out is valid until the next call on this cache, or as long as a lease is held. Otherwise
+ * an errno: EISDIR a folder, ENODEV neither file nor folder, EXDEV a refused link, ENOENT and the rest as open(2). */
 int file_cache_get(struct file_cache *c, const struct file_want *want, struct file **out) MUST_USE;
 /* Is this path (may be empty) a folder? 0 or an errno. Nothing is remembered. */
 int file_cache_folder(struct file_cache *c, const struct file_want *want) MUST_USE;

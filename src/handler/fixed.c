@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fixed answers: a status with a text of the configuration, or with the small page for that status. Owns nothing; the answer is
- * complete when start returns. Every method is answered alike: whoever wrote `respond` meant it.
+ * Fixed answers: a status with a text of the configuration, or with the small page for that status. Owns nothing; the
+ * answer is complete when start returns. Every method is answered alike: whoever wrote `respond` meant it.
  */
 #include "handler/fixed.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Redirects that stand in the configuration. Owns nothing: the target lives in the request's arena, the answer is complete
- * when start returns. Without a status of its own it is 301 for GET and HEAD and 308 for every other method, because clients turn a
- * POST into a GET after 301 (RFC 9110 §15.4.2, §15.4.9).
+ * Redirects that stand in the configuration. Owns nothing: the target lives in the request's arena, the answer is
+ * complete when start returns. Without a status of its own it is 301 for GET and HEAD and 308 for every other method,
+ * because clients turn a POST into a GET after 301 (RFC 9110 §15.4.2, §15.4.9).
  */
 #include "handler/redirect.h"
 

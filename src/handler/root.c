@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Roots. Owns the descriptors of configured folders; knows nothing of requests or of what is done with an opened file.
+ * Roots. Owns the descriptors of configured folders; knows nothing of requests or of what is done with an opened
+ * file.
  *
- * Life: made by the first root_get for a path, looked at again once a second, freed when idle and without users. A held
- * descriptor would serve a swapped or deleted release for ever, so the configured path is stat'ed anew; another device or
- * inode means another root, and `generation` tells those who remember what they opened through it. The inode of the held
- * folder cannot be given to another one meanwhile, because the descriptor pins it.
+ * Life: made by the first root_get for a path, looked at again once a second, freed when idle and without users. A
+ * held descriptor would serve a swapped or deleted release for ever, so the configured path is stat'ed anew; another
+ * device or inode means another root, and `generation` tells those who remember what they opened through it. The
+ * inode of the held folder cannot be given to another one meanwhile, because the descriptor pins it.
  *
- * No path below a root is checked as a string: RESOLVE_BENEATH makes the kernel refuse every step out of it (EXDEV), absolute
- * links included. A link into a `follow` folder is resolved by realpath(3), which opens nothing, and the result is opened beneath
- * that folder with RESOLVE_NO_SYMLINKS: whatever changes in between, the file opened lies beneath a folder the operator named.
+ * No path below a root is checked as a string: RESOLVE_BENEATH makes the kernel refuse every step out of it (EXDEV),
+ * absolute links included. A link into a `follow` folder is resolved by realpath(3), which opens nothing, and the
+ * result is opened beneath that folder with RESOLVE_NO_SYMLINKS: whatever changes in between, the file opened lies
+ * beneath a folder the operator named.
  */
 #include "handler/root.h"
 
@@ -130,7 +132,8 @@ static void log_refused(struct root *root, struct str path)
     root->refused[root->n_refused++] = hash;
     char text[512];
     size_t n = log_escape(text, sizeof(text), path);
-    log_write(LOG_WARN, "%.*s/%.*s: a link leads out of the root and is not served; name the folder it leads to in `follow`",
+    log_write(LOG_WARN,
+              "%.*s/%.*s: a link leads out of the root and is not served; name the folder it leads to in `follow`",
               root->path.n > 1 ? (int)root->path.n : 0, root->path.p, (int)n, text);
 }
 
@@ -149,8 +152,8 @@ static struct str beneath(struct str folder, const char *real)
 }
 
 /* Opens what a link out of the root leads to, if that lies beneath a followed folder. -1: errno. */
-static int open_followed(struct roots *roots, const struct root *root, struct str path, int flags, struct root_follow follow,
-                         uint64_t now_ms, struct root **via)
+static int open_followed(struct roots *roots, const struct root *root, struct str path, int flags,
+                         struct root_follow follow, uint64_t now_ms, struct root **via)
 {
     char text[PATH_MAX], real[PATH_MAX];
     if (root->path.n + 1 + path.n >= sizeof(text)) {
@@ -177,8 +180,8 @@ static int open_followed(struct roots *roots, const struct root *root, struct st
     return -1;
 }
 
-int root_open(struct roots *roots, struct root *root, struct str path, int flags, struct root_follow follow, uint64_t now_ms,
-              struct root **via)
+int root_open(struct roots *roots, struct root *root, struct str path, int flags, struct root_follow follow,
+              uint64_t now_ms, struct root **via)
 {
     *via = NULL;
     if (path.n == 0) /* the operator's own path: a folder, or the one file of an alias */

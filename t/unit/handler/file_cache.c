@@ -354,7 +354,8 @@ static void test_etags(void **state)
 
     put(x, "root/big", "x", MTIME_S);
     assert_int_equal(truncate(in_dir(x, "root/big"), 1024 * 1024 + 1), 0);
-    struct timespec t[2] = { { .tv_sec = (time_t)MTIME_S, .tv_nsec = 5 }, { .tv_sec = (time_t)MTIME_S, .tv_nsec = 5 } };
+    struct timespec t[2] = { { .tv_sec = (time_t)MTIME_S, .tv_nsec = 5 },
+                             { .tv_sec = (time_t)MTIME_S, .tv_nsec = 5 } };
     assert_int_equal(utimensat(AT_FDCWD, in_dir(x, "root/big"), t, 0), 0);
     snprintf(a, sizeof(a), "\"100001-%llx\"", (unsigned long long)(MTIME_S * 1000000000 + 5));
     assert_true(str_eq(get(x, "big")->validators.etag, str_c(a)));

@@ -75,13 +75,26 @@ static void test_a_content_hash_in_the_name(void **state)
 {
     (void)state;
     static const char *const hashed[] = {
-        "app.3f2a9c1d.js", "app-3f2a9c1d.js", "main.3F2A9C1D0b.chunk.css", "3f2a9c1d.css",
-        "9ab3cde83f1a2b3c4d5e6f708192a3b4c5d6e7f8.js", "zz9b3cde83f1a2b3c4d5e6f708192a3b4c5d6e7f.css",
+        "app.3f2a9c1d.js",
+        "app-3f2a9c1d.js",
+        "main.3F2A9C1D0b.chunk.css",
+        "3f2a9c1d.css",
+        "9ab3cde83f1a2b3c4d5e6f708192a3b4c5d6e7f8.js",
+        "zz9b3cde83f1a2b3c4d5e6f708192a3b4c5d6e7f.css",
         "app.d41d8cd98f00b204e9800998ecf8427e.js.map",
     };
     static const char *const plain[] = {
-        "", "app.js", "3f2a9c1d", "report-20240131.pdf", "deadbeef.txt", "app.3f2a9c1.js", "jquery-3.7.1.min.js",
-        "550e8400-e29b-41d4-a716-446655440000.png", "x.3f2a9c1d", "app_3f2a9c1d.js", "iphone15promax.png",
+        "",
+        "app.js",
+        "3f2a9c1d",
+        "report-20240131.pdf",
+        "deadbeef.txt",
+        "app.3f2a9c1.js",
+        "jquery-3.7.1.min.js",
+        "550e8400-e29b-41d4-a716-446655440000.png",
+        "x.3f2a9c1d",
+        "app_3f2a9c1d.js",
+        "iphone15promax.png",
         "zz9b3cde83f1a2b3c4d5e6f708192a3b4c5d6e7.css",
     };
     for (size_t i = 0; i < ARRAY_LEN(hashed); i++)
