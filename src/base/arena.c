@@ -2,8 +2,7 @@
 /*
  * Arenas and the pools their blocks come from.
  * An arena owns its blocks from the first allocation to arena_reset; a pool owns only the blocks on its free list.
- * Blocks have a 16-byte head, so what follows is as aligned as malloc's own result. A piece too big for a block gets a
- * block of its own *behind* the newest, whose free part stays in use.
+ * Blocks have a 16-byte head, so what follows is as aligned as malloc's own result.
  * In sanitizer builds each piece is a block of its own and pools are malloc: a free list would hide every overrun and
  * every use after reset from the sanitizer.
  */
@@ -64,7 +63,7 @@ void arena_init(struct arena *a, struct block_pool *pool)
     *a = (struct arena){ .pool = pool };
 }
 
-/* A piece with a block of its own, which leaves the newest block's free part where it is. */
+/* A piece with a block of its own; the free part of the last shared one stays in use. */
 static void *alloc_alone(struct arena *a, size_t n)
 {
     if (n > SIZE_MAX - sizeof(struct arena_block))
@@ -73,16 +72,16 @@ static void *alloc_alone(struct arena *a, size_t n)
     if (block == NULL)
         return NULL;
     block->is_pooled = false;
-    struct arena_block **at = a->at != NULL ? &a->blocks->next : &a->blocks;
-    block->next = *at;
-    *at = block;
+    block->next = a->blocks;
+    a->blocks = block;
     return block->data;
 }
 
 void *arena_alloc(struct arena *a, size_t n)
 {
     size_t size = a->pool != NULL ? a->pool->size : ARENA_BLOCK;
-    if (WEIR_SANITIZER || n > size - sizeof(struct arena_block))
+    size_t room = (size - sizeof(struct arena_block)) & ~(size_t)15;
+    if (WEIR_SANITIZER || n > room)
         return alloc_alone(a, n);
     size_t rounded = (n + 15) & ~(size_t)15;
     if (a->at == NULL || rounded > (size_t)(a->end - a->at)) {
@@ -93,11 +92,10 @@ void *arena_alloc(struct arena *a, size_t n)
         block->next = a->blocks;
         a->blocks = block;
         a->at = block->data;
-        a->end = (char *)block + size;
+        a->end = block->data + room;
     }
     char *p = a->at;
-    /* A block whose size is no multiple of 16 ends inside the last step. */
-    a->at = rounded <= (size_t)(a->end - p) ? p + rounded : a->end;
+    a->at += rounded;
     return p;
 }
 

@@ -32,7 +32,7 @@ struct arena_block;
 struct arena {
     struct block_pool *pool;    /* where blocks come from; NULL: malloc of ARENA_BLOCK bytes */
     struct arena_block *blocks; /* newest first */
-    char *at, *end;             /* the free part of the newest block */
+    char *at, *end;             /* the free part of the newest shared block */
 };
 
 enum { ARENA_BLOCK = 4096 };

@@ -28,11 +28,10 @@ struct buf_node {
     char data[]; /* memory only */
 };
 
-static void lease_end(struct lease *lease)
+static void lease_end(const struct lease *lease)
 {
     if (lease->release != NULL)
         lease->release(lease->arg);
-    lease->release = NULL;
 }
 
 static void node_free(struct buf_node *node, struct block_pool *pool)

@@ -12,6 +12,21 @@
 
 #include "base/arena.h"
 
+/* The linker sends every malloc of the code under test here; it can run out of memory. */
+static int allocations_left = -1; /* -1: no limit */
+
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+
+void *__wrap_malloc(size_t size)
+{
+    if (allocations_left == 0)
+        return NULL;
+    if (allocations_left > 0)
+        allocations_left--;
+    return __real_malloc(size);
+}
+
 static void pieces_are_aligned_and_apart(void **state)
 {
     (void)state;
@@ -25,6 +40,10 @@ static void pieces_are_aligned_and_apart(void **state)
         assert_non_null(p[i]);
         assert_int_equal((uintptr_t)p[i] % 16, 0);
         memset(p[i], (int)i, i + 1);
+    }
+    for (size_t n = 478; n <= 486; n++) { /* what just fits into a block, and what just does not */
+        memset(arena_alloc(&a, n), 0xff, n);
+        memset(arena_alloc(&a, 1), 0xff, 1);
     }
     for (size_t i = 0; i < ARRAY_LEN(p); i++)
         for (size_t j = 0; j <= i; j++)
@@ -138,6 +157,25 @@ static void dup_and_printf(void **state)
     arena_reset(&a);
 }
 
+static void out_of_memory(void **state)
+{
+    (void)state;
+    struct arena a;
+    arena_init(&a, NULL);
+    char *p = arena_alloc(&a, 4000);
+    memset(p, 1, 4000);
+    allocations_left = 0;
+    assert_null(arena_alloc(&a, 200));
+    assert_null(arena_zalloc(&a, 5000));
+    assert_null(arena_dup(&a, str_of(p, 200)).p);
+    assert_null(arena_printf(&a, "%200d", 1).p);
+    assert_null(arena_printf(&a, "%300d", 1).p);
+    allocations_left = -1;
+    assert_non_null(arena_alloc(&a, 200)); /* and goes on when there is some again */
+    assert_int_equal(p[3999], 1);
+    arena_reset(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -148,6 +186,7 @@ int main(void)
         cmocka_unit_test(exactly_one_block),
         cmocka_unit_test(impossible_sizes_fail),
         cmocka_unit_test(dup_and_printf),
+        cmocka_unit_test(out_of_memory),
     };
     return cmocka_run_group_tests_name("base/arena", tests, NULL, NULL);
 }

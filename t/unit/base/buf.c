@@ -12,6 +12,21 @@
 
 #include "base/buf.h"
 
+/* The linker sends every malloc of the code under test here; it can run out of memory. */
+static int allocations_left = -1; /* -1: no limit */
+
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+
+void *__wrap_malloc(size_t size)
+{
+    if (allocations_left == 0)
+        return NULL;
+    if (allocations_left > 0)
+        allocations_left--;
+    return __real_malloc(size);
+}
+
 static unsigned released;
 
 static void release(void *arg)
@@ -160,6 +175,29 @@ static void blocks_go_back_to_the_pool(void **state)
     block_pool_free(&pool);
 }
 
+static void out_of_memory_adds_nothing(void **state)
+{
+    (void)state;
+    struct block_pool pool;
+    block_pool_init(&pool, 256, 0);
+    struct buf b = { 0 };
+    released = 0;
+    assert_true(buf_add(&b, &pool, STR("before")));
+    static const char data[2000];
+    allocations_left = 3; /* of the nine blocks it would take */
+    assert_false(buf_add(&b, &pool, str_of(data, sizeof data)));
+    assert_int_equal(b.n, 6);
+    allocations_left = 0;
+    assert_false(buf_add_file(&b, &pool, file_chunk(0, 10)));
+    assert_int_equal(released, 1); /* the lease is not lost */
+    assert_int_equal(b.n, 6);
+    assert_true(buf_add(&b, &pool, STR(", after"))); /* fits into the block that is there */
+    allocations_left = -1;
+    struct chunk c = buf_peek(&b);
+    assert_true(str_eq(str_of(c.p, (size_t)c.n), STR("before, after")));
+    buf_clear(&b, &pool);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -168,6 +206,7 @@ int main(void)
         cmocka_unit_test(ranges_and_memory_keep_their_order),
         cmocka_unit_test(a_lease_ends_once_however_it_ends),
         cmocka_unit_test(blocks_go_back_to_the_pool),
+        cmocka_unit_test(out_of_memory_adds_nothing),
     };
     return cmocka_run_group_tests_name("base/buf", tests, NULL, NULL);
 }

@@ -3,9 +3,11 @@ t_unit_base_addr_SOURCES = t/unit/base/addr.c
 t_unit_base_addr_LDADD = src/libbase.a $(CMOCKA_LIBS) $(WEIR_LIBS)
 check_PROGRAMS += t/unit/base/arena
 t_unit_base_arena_SOURCES = t/unit/base/arena.c
+t_unit_base_arena_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc
 t_unit_base_arena_LDADD = src/libbase.a $(CMOCKA_LIBS) $(WEIR_LIBS)
 check_PROGRAMS += t/unit/base/buf
 t_unit_base_buf_SOURCES = t/unit/base/buf.c
+t_unit_base_buf_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc
 t_unit_base_buf_LDADD = src/libbase.a $(CMOCKA_LIBS) $(WEIR_LIBS)
 check_PROGRAMS += t/unit/base/check
 t_unit_base_check_SOURCES = t/unit/base/check.c
@@ -18,6 +20,7 @@ t_unit_base_log_SOURCES = t/unit/base/log.c
 t_unit_base_log_LDADD = src/libbase.a $(CMOCKA_LIBS) $(WEIR_LIBS)
 check_PROGRAMS += t/unit/base/map
 t_unit_base_map_SOURCES = t/unit/base/map.c
+t_unit_base_map_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc
 t_unit_base_map_LDADD = src/libbase.a $(CMOCKA_LIBS) $(WEIR_LIBS)
 check_PROGRAMS += t/unit/base/str
 t_unit_base_str_SOURCES = t/unit/base/str.c

@@ -14,6 +14,21 @@
 
 enum { KEYS = 300 };
 
+/* The linker sends every calloc of the code under test here; it can run out of memory. */
+static int allocations_left = -1; /* -1: no limit */
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    if (allocations_left == 0)
+        return NULL;
+    if (allocations_left > 0)
+        allocations_left--;
+    return __real_calloc(n, size);
+}
+
 static char names[KEYS][16];
 
 static struct str key(size_t i)
@@ -87,6 +102,27 @@ static void replacing_takes_the_new_key(void **state)
     free(k2);
 }
 
+static void out_of_memory(void **state)
+{
+    (void)state;
+    struct map m = { 0 };
+    int v = 1, w = 2;
+    allocations_left = 0;
+    assert_false(map_put(&m, key(0), &v));
+    allocations_left = 1;
+    size_t n = 0;
+    while (n < KEYS && map_put(&m, key(n), &v))
+        n++;
+    assert_int_equal(n, 12); /* three quarters of 16, then it would have to grow */
+    assert_int_equal(m.n, n);
+    assert_true(map_put(&m, key(3), &w)); /* replacing needs no memory */
+    allocations_left = -1;
+    for (size_t i = 0; i < n; i++)
+        assert_ptr_equal(map_get(&m, key(i)), i == 3 ? &w : &v);
+    assert_true(map_put(&m, key(n), &v));
+    map_free(&m);
+}
+
 static void the_plain_hash_is_the_same_everywhere(void **state)
 {
     (void)state;
@@ -101,6 +137,7 @@ int main(void)
         cmocka_unit_test(agrees_with_an_array),
         cmocka_unit_test(an_empty_map_has_nothing),
         cmocka_unit_test(replacing_takes_the_new_key),
+        cmocka_unit_test(out_of_memory),
         cmocka_unit_test(the_plain_hash_is_the_same_everywhere),
     };
     return cmocka_run_group_tests_name("base/map", tests, NULL, NULL);

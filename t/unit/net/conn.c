@@ -19,6 +19,21 @@
 
 enum { BIG = 1500 * 1000 };
 
+/* The linker sends every malloc of the code under test here; it can run out of memory. */
+static int allocations_left = -1; /* -1: no limit */
+
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+
+void *__wrap_malloc(size_t size)
+{
+    if (allocations_left == 0)
+        return NULL;
+    if (allocations_left > 0)
+        allocations_left--;
+    return __real_malloc(size);
+}
+
 static struct loop *l;
 static struct conn c;
 static int peer; /* the other end, non-blocking, read by hand or by reader */
@@ -735,6 +750,41 @@ static void a_blocked_conn_does_not_turn_the_loop(void **state)
     assert_true(conn_queued(&c) > 0);
 }
 
+static void without_memory_the_conn_is_lost(void **state)
+{
+    (void)state;
+    open_tcp();
+    allocations_left = 0;
+    assert_int_equal(conn_write(&c, str_of(content, BIG)), IO_CLOSED);
+    assert_int_equal(errno, ENOMEM);
+    assert_int_equal(conn_send_file(&c, range(0, BIG)), IO_CLOSED);
+    assert_int_equal(errno, ENOMEM);
+    assert_int_equal(released, 1);
+    allocations_left = -1;
+}
+
+static void detaching_keeps_socket_and_bytes(void **state)
+{
+    (void)state;
+    open_tcp();
+    conn_want_read(&c, true);
+    assert_int_equal(conn_send_file(&c, range(0, BIG)), IO_AGAIN);
+    uint64_t queued = conn_queued(&c);
+    struct buf unsent;
+    int fd = conn_detach(&c, &unsent);
+    assert_true(fcntl(fd, F_GETFD) >= 0);
+    assert_false(conn_is_open(&c));
+    assert_int_equal(conn_queued(&c), 0);
+    assert_false(ev_is_active(&c.rd) || ev_is_active(&c.wr));
+    assert_true(unsent.n == queued);
+    conn_close(&c); /* does not touch what was given away */
+    assert_true(fcntl(fd, F_GETFD) >= 0);
+    assert_int_equal(released, 0);
+    buf_clear(&unsent, &l->blocks);
+    assert_int_equal(released, 1);
+    close(fd);
+}
+
 #define CONN_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -762,6 +812,8 @@ int main(void)
         CONN_TEST(what_is_written_while_connecting_follows),
         CONN_TEST(a_refused_connect_is_told),
         CONN_TEST(unix_connects_that_fail),
+        CONN_TEST(without_memory_the_conn_is_lost),
+        CONN_TEST(detaching_keeps_socket_and_bytes),
         CONN_TEST(a_blocked_conn_does_not_turn_the_loop),
     };
     return cmocka_run_group_tests_name("net/conn", tests, NULL, NULL);

@@ -13,6 +13,21 @@
 
 enum { N = 40 };
 
+/* The linker sends every calloc of the code under test here; it can run out of memory. */
+static int allocations_left = -1; /* -1: no limit */
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    if (allocations_left == 0)
+        return NULL;
+    if (allocations_left > 0)
+        allocations_left--;
+    return __real_calloc(n, size);
+}
+
 static struct loop *l;
 static struct deadline ds[N];
 static int order[64], fired;
@@ -214,6 +229,29 @@ static void io_comes_first(void **state)
     assert_int_equal(order[1], 1);
 }
 
+static void without_memory_the_nearest_longer_list_serves(void **state)
+{
+    (void)state;
+    set(0, 30);
+    uint64_t now = l->now_ms;
+    allocations_left = 0;
+    set(1, 20); /* would be due at 20 */
+    set(2, 90000); /* longer than any */
+    allocations_left = -1;
+    assert_true(ds[1].at_ms == now + 30);
+    assert_ptr_equal(ds[1].list, ds[0].list);
+    assert_true(ds[2].at_ms == now + 60000);
+    stop_after = 2;
+    loop_run(l);
+    assert_int_equal(order[1], 1);
+    deadline_clear(&ds[2]);
+    allocations_left = 0;
+    assert_null(loop_new(1));
+    allocations_left = 2;
+    assert_null(loop_new(1));
+    allocations_left = -1;
+}
+
 static void names(void **state)
 {
     (void)state;
@@ -233,6 +271,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_head_is_followed_after_a_clear, set_up, tear_down),
         cmocka_unit_test_setup_teardown(many_durations, set_up, tear_down),
         cmocka_unit_test_setup_teardown(io_comes_first, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(without_memory_the_nearest_longer_list_serves, set_up, tear_down),
         cmocka_unit_test(names),
     };
     return cmocka_run_group_tests_name("net/deadline", tests, NULL, NULL);

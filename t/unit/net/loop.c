@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "net/conn.h"
 #include "net/loop.h"
 
 static char trace[64];
@@ -203,6 +204,52 @@ static void a_write_to_a_closed_pipe_kills_nobody(void **state)
     loop_free(l);
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+#define HAS_POISON 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HAS_POISON 1
+#endif
+#endif
+
+#ifdef HAS_POISON
+#include <sanitizer/asan_interface.h>
+
+static void read_some(struct conn *c)
+{
+    struct str s;
+    assert_int_equal(conn_read_scratch(c, 100, &s), IO_OK);
+    assert_false(__asan_address_is_poisoned(s.p));
+    assert_true(str_eq(s, STR("x")));
+    conn_want_read(c, false);
+    loop_stop(c->loop);
+}
+#endif
+
+/* A pointer into scratch that outlives its callback is found by the address sanitizer, whoever reads next. */
+static void scratch_is_unreadable_between_callbacks(void **state)
+{
+    (void)state;
+#ifdef HAS_POISON
+    struct loop *l = loop_new(0);
+    assert_true(__asan_address_is_poisoned(l->scratch));
+    int p[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, p), 0);
+    static const struct conn_events events = { .readable = read_some };
+    struct conn c;
+    conn_open(&c, l, p[0], false, &events);
+    conn_want_read(&c, true);
+    assert_int_equal(write(p[1], "x", 1), 1);
+    loop_run(l);
+    assert_true(__asan_address_is_poisoned(l->scratch));
+    conn_close(&c);
+    close(p[1]);
+    loop_free(l);
+#else
+    skip();
+#endif
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +257,7 @@ int main(void)
         cmocka_unit_test(garbage_is_freed_before_the_loop_waits),
         cmocka_unit_test(time_stands_still_within_a_turn),
         cmocka_unit_test(an_idle_loop_waits_for_mail),
+        cmocka_unit_test(scratch_is_unreadable_between_callbacks),
         cmocka_unit_test(a_write_to_a_closed_pipe_kills_nobody),
     };
     return cmocka_run_group_tests_name("net/loop", tests, NULL, NULL);
