@@ -62,7 +62,7 @@ RUNNERS = {
     "proxy": Runner(PROXY_CONF, ["--backend-port", BACKEND_PORT, "--upstream-timeout", "5"]),
     "static": Runner(STATIC_CONF, ["--docroot", "@DIR@/public"], files=PUBLIC),
     "websocket": Runner(PROXY_CONF, ["--backend-port", BACKEND_PORT], needs=needs_websockets),
-    "reload": Runner(STATIC_CONF, ["--reload", "@BIN@ reload -c @DIR@/proxy.conf", "--long-path", "/big"],
+    "reload": Runner(STATIC_CONF, ["--reload", "kill -HUP @PID@", "--long-path", "/big"],
                      files={**PUBLIC, "public/big": "0123456789abcdef" * 600000}),
     # strace is what finds the faults here, and it keeps the sanitizers' own tracer out.
     "fault": Runner(FAULT_CONF, ["--pid", "@PID@", "--path", "/file"], slow=False, files=PUBLIC, needs=needs_trace),
@@ -88,7 +88,7 @@ def run_one(name, runner, slow, logs):
     except AssertionError as e:
         return 0, [], [str(e)]
     try:
-        values = {"@DIR@": w.dir, "@PID@": str(w.pid), "@BIN@": server.BIN}
+        values = {"@DIR@": w.dir, "@PID@": str(w.pid)}
         args = [re.sub("@[A-Z]+@", lambda m: values[m.group(0)], str(a)) for a in runner.args]
         cmd = ["/usr/bin/python3", script_of(name), "127.0.0.1", str(w.port), *args]
         done = subprocess.run(cmd + (list(runner.slow_args) if slow else []), stdout=subprocess.PIPE,

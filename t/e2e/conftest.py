@@ -21,7 +21,7 @@ weir(conf, files={name: content}, env={}, args=(), wait=True, NAME=value…) →
     It returns when every @PORT…@ accepts. stderr is w.errors(), stdout (the access log) w.access().
     w.get/head/post/request(…) → wire.Response (.status .headers .get(name) .all(name) .body .complete .trailers);
     w.connect() → wire.Conn for raw bytes: .send(b"…") .response("GET") .at_eof() .half_close() .close(reset=True).
-    w.reload(conf), w.cli("status", "--json"), w.send_signal(sig), w.stop(sig), w.wait_exit(), w.tree(), w.pid,
+    w.reload(conf, refused=False), w.cli("check"), w.send_signal(sig), w.stop(sig), w.wait_exit(), w.tree(), w.pid,
     w.wait_error(regex), w.wait_access(regex). At the end the fixture stops it with INT and fails the test on a
     sanitizer report, a crash, an exit code not in w.expect_exit (0), a process left behind, or no end in 10 s.
 cli(*args) → `weir ARGS` run to its end: .returncode .stdout .stderr.

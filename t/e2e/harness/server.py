@@ -141,16 +141,18 @@ class Weir:
         return self.proc.returncode
 
     def cli(self, *args, **kw):
-        """A command with this server's configuration: w.cli("status", "--json")."""
+        """A command with this server's configuration: w.cli("check")."""
         return cli(args[0], "-c", self.conf_path, *args[1:], **kw)
 
-    def reload(self, conf=None, expect=0):
-        """Writes the new configuration, asks for a reload and waits for the answer."""
+    def reload(self, conf=None, refused=False):
+        """Writes the new configuration, sends HUP and waits for the server's word in the error log (at level notice)."""
         if conf is not None:
             self.configure(conf)
-        done = self.cli("reload")
-        assert done.returncode == expect, "reload: exit %d\n%s%s" % (done.returncode, done.stdout, done.stderr)
-        return done
+        before = len(self.errors())
+        self.send_signal(signal.SIGHUP)
+        word = util.wait_for("the server's answer to a reload", 10, lambda: re.search(
+            r"reload (refused|failed|ignored)|generation \d+: ", self.errors()[before:]))
+        assert word.group(0).startswith("reload refused" if refused else "generation"), self.errors()[before:]
 
     def close(self):
         """The verdict: stops what still runs; fails on a crash, a leaked process or a sanitizer's report."""
