@@ -163,6 +163,30 @@ static enum h1_bad why(const struct h1_section *s, llhttp_errno_t error)
     }
 }
 
+/* llhttp refuses a HTAB after a Content-Length, where RFC 9112 §5.1 has OWS. A blank is as good as another in a field, and
+ * its value is taken from the bytes received, so llhttp is shown SP for every HTAB. */
+static llhttp_errno_t execute(struct h1_section *s, const char *p, size_t n, uint32_t off)
+{
+    static const char blank = ' ';
+    llhttp_errno_t error = HPE_OK;
+    do {
+        const char *tab = memchr(p, '\t', n);
+        size_t piece = tab != NULL ? (size_t)(tab - p) : n;
+        s->piece = p;
+        s->piece_off = off;
+        error = llhttp_execute(&s->llhttp, p, piece);
+        if (tab != NULL && error == HPE_OK) {
+            s->piece = &blank;
+            s->piece_off = off + (uint32_t)piece++;
+            error = llhttp_execute(&s->llhttp, &blank, 1);
+        }
+        p += piece;
+        off += (uint32_t)piece;
+        n -= piece;
+    } while (n > 0 && error == HPE_OK);
+    return error;
+}
+
 enum h1_bad h1_section_feed(struct h1_section *s, const char *p, size_t n, size_t *at, uint32_t off, bool *done)
 {
     enum h1_bad bad = s->bad;
@@ -170,10 +194,8 @@ enum h1_bad h1_section_feed(struct h1_section *s, const char *p, size_t n, size_
         return bad;
     const char *from = p + *at;
     const char *to = scan_lines(s, from, p + n, done, &bad);
-    s->piece = from;
-    s->piece_off = off;
     *at += (size_t)(to - from);
-    llhttp_errno_t error = llhttp_execute(&s->llhttp, from, (size_t)(to - from));
+    llhttp_errno_t error = execute(s, from, (size_t)(to - from), off);
     if (error != HPE_OK && !(error == HPE_PAUSED && s->complete))
         return why(s, error);
     if (bad == H1_BAD_NONE && s->complete != *done)

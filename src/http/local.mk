@@ -1,7 +1,13 @@
 noinst_LIBRARIES += src/libhttp.a
 src_libhttp_a_SOURCES = \
+	src/http/accept.c \
+	src/http/accept.h \
 	src/http/chars.c \
 	src/http/chars.h \
+	src/http/cond.c \
+	src/http/cond.h \
+	src/http/date.c \
+	src/http/date.h \
 	src/http/fields.c \
 	src/http/fields.h \
 	src/http/h1_chunk.c \
@@ -15,6 +21,10 @@ src_libhttp_a_SOURCES = \
 	src/http/h1_write.h \
 	src/http/head.c \
 	src/http/head.h \
+	src/http/mime.c \
+	src/http/mime.h \
+	src/http/range.c \
+	src/http/range.h \
 	src/http/status.c \
 	src/http/status.h \
 	src/http/target.c \

@@ -327,6 +327,8 @@ static void test_lengths(void **state)
           "POST /p 1.1 length 5 keep [Host=h] [Content-Length=5]\nbody hello\nend\n" NEXT_OUT },
         { S(POST "content-length:05 \r\n\r\nhello\r\n" NEXT),
           "POST /p 1.1 length 5 keep [Host=h] [content-length=05]\nbody hello\nend\n" NEXT_OUT },
+        { S(POST "Content-Length: \t5 \t\r\n\r\nhello"),
+          "POST /p 1.1 length 5 keep [Host=h] [Content-Length=5]\nbody hello\nend\n" },
         { S(POST "Content-Length: 0\r\n\r\n" NEXT), "POST /p 1.1 - 0 keep [Host=h] [Content-Length=0]\nend\n" NEXT_OUT },
         { S(POST "\r\n" NEXT), "POST /p 1.1 - keep [Host=h]\nend\n" NEXT_OUT },
         { S("GET /p HTTP/1.1\r\n" H "Content-Length: 2\r\n\r\nhi" NEXT),
@@ -358,6 +360,8 @@ static void test_codings(void **state)
     static const struct row rows[] = {
         { S(POST "TRANSFER-ENCODING:\t cHuNkEd \r\n\r\n0\r\n\r\n" NEXT),
           "POST /p 1.1 chunked keep [Host=h] [TRANSFER-ENCODING=cHuNkEd]\nend\n" NEXT_OUT },
+        { S(POST "Transfer-Encoding:\tchunked\t \t\r\nX:\ta\t\tb\t\r\n\r\n0\r\n\r\n"),
+          "POST /p 1.1 chunked keep [Host=h] [Transfer-Encoding=chunked] [X=a\t\tb]\nend\n" },
         { S("GET /p HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n" NEXT),
           "GET /p 1.1 chunked keep [Host=h] [Transfer-Encoding=chunked]\nbody hi\nend\n" NEXT_OUT },
         { S(POST "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n"), "bad FRAMING\n" },

@@ -1,3 +1,45 @@
+HTTP_TEST_LIBS = src/libhttp.a src/libbase.a $(CMOCKA_LIBS) $(WEIR_LIBS)
+
+check_PROGRAMS += t/unit/http/accept
+t_unit_http_accept_SOURCES = t/unit/http/accept.c
+t_unit_http_accept_LDADD = $(HTTP_TEST_LIBS)
+
+check_PROGRAMS += t/unit/http/cond
+t_unit_http_cond_SOURCES = t/unit/http/cond.c
+t_unit_http_cond_LDADD = $(HTTP_TEST_LIBS)
+
+check_PROGRAMS += t/unit/http/date
+t_unit_http_date_SOURCES = t/unit/http/date.c
+t_unit_http_date_LDADD = $(HTTP_TEST_LIBS)
+
+check_PROGRAMS += t/unit/http/fields
+t_unit_http_fields_SOURCES = t/unit/http/fields.c
+t_unit_http_fields_LDADD = $(HTTP_TEST_LIBS)
+
 check_PROGRAMS += t/unit/http/h1_read
 t_unit_http_h1_read_SOURCES = t/unit/http/h1_read.c
-t_unit_http_h1_read_LDADD = src/libhttp.a src/libbase.a $(CMOCKA_LIBS) $(WEIR_LIBS)
+t_unit_http_h1_read_LDADD = $(HTTP_TEST_LIBS)
+
+check_PROGRAMS += t/unit/http/h1_write
+t_unit_http_h1_write_SOURCES = t/unit/http/h1_write.c
+t_unit_http_h1_write_LDADD = $(HTTP_TEST_LIBS)
+
+check_PROGRAMS += t/unit/http/head
+t_unit_http_head_SOURCES = t/unit/http/head.c
+t_unit_http_head_LDADD = $(HTTP_TEST_LIBS)
+
+check_PROGRAMS += t/unit/http/mime
+t_unit_http_mime_SOURCES = t/unit/http/mime.c
+t_unit_http_mime_LDADD = $(HTTP_TEST_LIBS)
+
+check_PROGRAMS += t/unit/http/range
+t_unit_http_range_SOURCES = t/unit/http/range.c
+t_unit_http_range_LDADD = $(HTTP_TEST_LIBS)
+
+check_PROGRAMS += t/unit/http/status
+t_unit_http_status_SOURCES = t/unit/http/status.c
+t_unit_http_status_LDADD = $(HTTP_TEST_LIBS)
+
+check_PROGRAMS += t/unit/http/target
+t_unit_http_target_SOURCES = t/unit/http/target.c
+t_unit_http_target_LDADD = $(HTTP_TEST_LIBS)
