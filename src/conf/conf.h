@@ -39,7 +39,8 @@ enum var_id {
 
 struct template_piece {
     enum var_id var;
-    struct str text; /* VAR_LITERAL: the bytes; VAR_HTTP, VAR_COOKIE, VAR_ARG, VAR_SENT_HTTP, VAR_CAPTURE: which one (lower case, '-' for '_') */
+    struct str text; /* VAR_LITERAL: the bytes; VAR_CAPTURE: the digit; VAR_HTTP, VAR_SENT_HTTP: which field (lower case, '-' for
+                        '_'); VAR_ARG, VAR_COOKIE: which, as written */
 };
 
 struct template {
@@ -59,6 +60,7 @@ struct header_rule {
 enum action_kind { ACTION_FILE, ACTION_PROXY, ACTION_REDIRECT, ACTION_RESPOND, ACTION_BUILTIN, ACTION_COUNT };
 enum builtin_kind { BUILTIN_STATUS, BUILTIN_METRICS, BUILTIN_STUB_STATUS, BUILTIN_READY };
 
+struct conf_owned;
 struct upstream_conf;
 
 /* What answers a request. A tagged union; actions of a location are tried in order (root + proxy: two). */
@@ -258,9 +260,11 @@ struct upstream_conf {
 
 struct conf {
     struct arena arena;
+    struct conf_owned *owned; /* what the arena cannot free: regexes, maps */
     const struct str *files;  /* names as given; 0 is the main file */
     unsigned n_files;
-    struct str text;          /* the exact resolved text that was loaded (includes in place, environment replaced) */
+    struct str text; /* the exact resolved text that was loaded (included files after the main one, environment replaced); it loads
+                        again with conf_load_text, wherever the process then stands, and keeps files and lines */
 
     unsigned workers;         /* resolved: at least 1 */
     const unsigned *cpu_affinity;
@@ -314,6 +318,9 @@ struct conf_result {
 void conf_load(const char *path, struct conf_result *out);
 /* From memory: `name` stands for the file in diagnostics, relative paths are relative to `dir`. */
 void conf_load_text(struct str text, const char *name, const char *dir, struct conf_result *out);
+/* The same with flags. CONF_NO_FILES: looks at no file at all (no include, nothing need exist; workers = "auto" is 1). */
+enum conf_flags { CONF_NO_FILES = 1 };
+void conf_load_flags(struct str text, const char *name, const char *dir, unsigned flags, struct conf_result *out);
 void conf_result_free(struct conf_result *r);
 void conf_free(struct conf *c);
 /* "file:line: text" (and the caret lines) for one diagnostic, newline-terminated, into the arena. */

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is wrong although every value by itself is right: things that are not there on this machine, upstreams that nobody uses, sites and
+ * locations that no request can reach. The first stop the load (a server that starts and then answers 404 to everything helps nobody);
+ * the others only warn. A text that was served before loads in spite of a folder that is gone: a restart after a crash must not depend
+ * on what a deployment is doing at that moment.
+ */
+#include "conf/check.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool missing(const struct value *v, struct str path, const char *what, int error)
+{
+    if (v->ld->is_replay) {
+        warn(v, "\"%.*s\": %s; expected %s", STR_ARG(path), strerror(error), what);
+        return true;
+    }
+    bad(v, "\"%.*s\": %s; expected %s", STR_ARG(path), strerror(error), what);
+    return false;
+}
+
+bool check_folder(const struct value *v, struct str path)
+{
+    struct stat st;
+    static const char what[] = "a folder that can be read";
+    struct str z = load_dup(v->ld, path);
+    if (v->ld->flags & CONF_NO_FILES)
+        return true;
+    if (stat(z.p, &st) < 0)
+        return missing(v, path, what, errno);
+    if (!S_ISDIR(st.st_mode))
+        return missing(v, path, what, ENOTDIR);
+    if (faccessat(AT_FDCWD, z.p, X_OK, AT_EACCESS) < 0)
+        return missing(v, path, what, errno);
+    return true;
+}
+
+bool check_exists(const struct value *v, struct str path)
+{
+    struct str z = load_dup(v->ld, path);
+    if ((v->ld->flags & CONF_NO_FILES) || faccessat(AT_FDCWD, z.p, R_OK, AT_EACCESS) == 0)
+        return true;
+    return missing(v, path, "a file or folder that can be read", errno);
+}
+
+bool check_parent(const struct value *v, struct str path)
+{
+    size_t n = path.n;
+    while (n > 1 && path.p[n - 1] != '/')
+        n--;
+    struct str parent = load_dup(v->ld, str_take(path, n > 1 ? n - 1 : n));
+    struct stat st;
+    if (v->ld->flags & CONF_NO_FILES)
+        return true;
+    if (stat(parent.p, &st) < 0)
+        return missing(v, parent, "an existing folder for the file", errno);
+    if (!S_ISDIR(st.st_mode))
+        return missing(v, parent, "an existing folder for the file", ENOTDIR);
+    if (stat(load_dup(v->ld, path).p, &st) == 0 && S_ISDIR(st.st_mode))
+        return missing(v, path, "a file, not a folder", EISDIR);
+    return true;
+}
+
+static void check_unused(struct load *ld)
+{
+    for (struct upstream_build *b = ld->upstreams; b != NULL; b = b->next) {
+        const struct upstream_conf *u = b->upstream;
+        if (!b->is_used)
+            diag_add(ld, u->where, true, "upstreams.%.*s: no `proxy` names it", STR_ARG(u->name));
+        bool has_weight = u->n_servers == 0;
+        for (unsigned i = 0; i < u->n_servers; i++)
+            has_weight |= u->servers[i].weight > 0;
+        if (!has_weight)
+            diag_add(ld, u->where, true, "upstreams.%.*s: every server has weight 0, so that none takes a request", STR_ARG(u->name));
+    }
+}
+
+/* A site without names answers only where it is the default. */
+static void check_reachable(struct load *ld)
+{
+    for (unsigned i = 0; i < ld->n_sites; i++) {
+        const struct site_conf *site = ld->sites[i];
+        bool is_reachable = site->n_names > 0;
+        const struct site_conf *instead = NULL;
+        for (unsigned j = 0; j < ld->conf->n_listens; j++) {
+            const struct listen_conf *listen = &ld->conf->listens[j];
+            is_reachable |= listen->default_site == site;
+            for (unsigned k = 0; k < listen->n_sites; k++)
+                if (listen->sites[k] == site)
+                    instead = listen->default_site;
+        }
+        if (!is_reachable && instead != NULL)
+            diag_add(ld, site->where, true, "this site never answers: it has no names, and the site in %s is the default of its address",
+                     where_show(ld, instead->where).p);
+    }
+}
+
+/* Does this expression match every path, at a glance? */
+static bool is_catch_all(struct str regex)
+{
+    static const struct str all[] = { { ".", 1 },   { "/", 1 },   { "^/", 2 },   { ".*", 2 },   { "^.*", 3 },
+                                      { "^/.*", 4 }, { "^.*$", 4 }, { "^/.*$", 5 }, { "^", 1 } };
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        if (str_eq(regex, all[i]))
+            return true;
+    return false;
+}
+
+static void say_shadowed(struct load *ld, const struct location_conf *location, const struct location_conf *by, const char *why)
+{
+    if (!location->implicit)
+        diag_add(ld, location->where, true, "location \"%.*s\" never matches: %s (%s)", STR_ARG(location->match), why,
+                 where_show(ld, by->where).p);
+}
+
+/* The fixed text that a path must begin with for the expression to match: "^/img/.*\.png" → "/img/". */
+static struct str fixed_start(struct str regex)
+{
+    if (regex.n == 0 || regex.p[0] != '^' || str_chr(regex, '|', 0) >= 0)
+        return STR_NONE;
+    struct str rest = str_skip(regex, 1);
+    size_t n = 0;
+    while (n < rest.n && strchr("\\.[](){}*+?$^", rest.p[n]) == NULL)
+        n++;
+    /* A quantifier makes the character before it optional. */
+    if (n > 0 && n < rest.n && strchr("*?{", rest.p[n]) != NULL)
+        n--;
+    return str_take(rest, n);
+}
+
+/* A regex whose every path falls under a `^~` prefix is never asked, unless a longer plain prefix lies below that. */
+static void check_final_prefix(struct load *ld, const struct site_conf *site, const struct location_conf *regex)
+{
+    struct str start = fixed_start(regex->pattern);
+    if (regex->nocase)
+        return;
+    for (unsigned i = 0; i < site->n_prefix; i++) {
+        const struct location_conf *prefix = site->prefix[i];
+        if (prefix->kind == MATCH_PREFIX && str_starts(prefix->pattern, start) && prefix->pattern.n > start.n)
+            return; /* longer, so earlier in the list: part of the regex's paths are its */
+        if (!str_starts(start, prefix->pattern))
+            continue;
+        if (prefix->kind == MATCH_PREFIX_FINAL)
+            say_shadowed(ld, regex, prefix, "a `^~` prefix takes all of its paths");
+        return;
+    }
+}
+
+static void check_shadows(struct load *ld, const struct site_conf *site)
+{
+    const struct location_conf *all = NULL;
+    for (unsigned i = 0; i < site->n_regex; i++) {
+        const struct location_conf *regex = site->regex[i];
+        if (all != NULL)
+            say_shadowed(ld, regex, all, "an earlier regular expression takes every path");
+        else
+            check_final_prefix(ld, site, regex);
+        if (all == NULL && is_catch_all(regex->pattern))
+            all = regex;
+    }
+    for (unsigned i = 0; all != NULL && i < site->n_prefix; i++)
+        if (site->prefix[i]->kind == MATCH_PREFIX)
+            say_shadowed(ld, site->prefix[i], all, "a regular expression takes every path");
+}
+
+void check_all(struct load *ld)
+{
+    check_unused(ld);
+    check_reachable(ld);
+    for (unsigned i = 0; i < ld->n_sites; i++)
+        check_shadows(ld, ld->sites[i]);
+}

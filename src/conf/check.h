@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* Checks against the file system, and across the whole configuration. */
+#ifndef CONF_CHECK_H
+#define CONF_CHECK_H
+
+#include "conf/load.h"
+
+/* Is there such a thing? Otherwise says what is wrong. A text that was served before is let through with a warning. Always true with
+ * CONF_NO_FILES. */
+bool check_folder(const struct value *v, struct str path);
+bool check_exists(const struct value *v, struct str path);
+/* The folder of a file that will be written. */
+bool check_parent(const struct value *v, struct str path);
+
+#endif

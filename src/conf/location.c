@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Locations: `match`, the actions a location ends up with, its scope, and the tables of a site that route.c looks them up in.
+ * A location with an action of its own inherits none; one without takes the site's. A site with actions has an implicit "/" after all
+ * others, unless it has a plain "/" itself.
+ */
+#include <stdlib.h>
+
+#include "conf/load.h"
+
+static bool compile(const struct value *v, struct location_conf *location)
+{
+    int code;
+    size_t offset;
+    uint32_t options = location->nocase ? PCRE2_CASELESS : 0;
+    pcre2_code *regex = pcre2_compile((PCRE2_SPTR)location->pattern.p, location->pattern.n, options, &code, &offset, NULL);
+    if (regex == NULL) {
+        PCRE2_UCHAR text[200];
+        if (pcre2_get_error_message(code, text, sizeof text) < 0)
+            text[0] = '\0';
+        struct str rest = str_take(str_skip(location->pattern, offset), 20);
+        if (rest.n > 0)
+            bad(v, "the regular expression does not compile: %s, at offset %zu before `%.*s`", (char *)text, offset, STR_ARG(rest));
+        else
+            bad(v, "the regular expression does not compile: %s, at its end", (char *)text);
+        return false;
+    }
+    load_own_regex(v->ld, regex);
+    (void)pcre2_jit_compile(regex, PCRE2_JIT_COMPLETE); /* where there is no JIT, matching interprets */
+    location->regex = regex;
+    return true;
+}
+
+bool read_match(const struct value *v)
+{
+    struct location_conf *location = v->t->part;
+    struct str text;
+    if (!value_text(v, &text) || text.n == 0)
+        return bad_type(v);
+    location->match = text;
+    struct str rest = text;
+    if (str_starts(text, STR("~"))) {
+        location->kind = MATCH_REGEX;
+        location->nocase = str_starts(text, STR("~*"));
+        rest = str_trim(str_skip(text, location->nocase ? 2 : 1));
+        /* nginx wants quotes around a regex with braces; pasted with them it would match nothing. */
+        if (rest.n >= 2 && rest.p[0] == '"' && rest.p[rest.n - 1] == '"') {
+            bad(v, "quotes around the regular expression; expected it without them");
+            return false;
+        }
+    } else if (str_starts(text, STR("^~"))) {
+        location->kind = MATCH_PREFIX_FINAL;
+        rest = str_trim(str_skip(text, 2));
+    } else if (str_starts(text, STR("="))) {
+        location->kind = MATCH_EXACT;
+        rest = str_trim(str_skip(text, 1));
+    }
+    location->pattern = rest;
+    if (location->kind == MATCH_REGEX && rest.n > 0)
+        return compile(v, location);
+    if (rest.n == 0 || rest.p[0] != '/')
+        return bad_type(v);
+    return true;
+}
+
+/* Which actions the location has, in the order they are tried. */
+static void choose_actions(const struct value *v, struct location_conf *location, const struct actions *own,
+                           const struct actions *inherited, bool own_index)
+{
+    struct load *ld = v->ld;
+    const struct actions *from = own->n > 0 ? own : inherited;
+    const struct action *file = NULL, *proxy = NULL;
+    if (from->is_broken)
+        return;
+    if (from->n == 0) {
+        bad(v, "nothing answers here; expected one of root, alias, proxy, redirect, respond, builtin");
+        return;
+    }
+    for (unsigned i = 0; i < from->n; i++) {
+        if (from->list[i]->kind == ACTION_FILE && file == NULL)
+            file = from->list[i];
+        else if (from->list[i]->kind == ACTION_PROXY)
+            proxy = from->list[i];
+    }
+    if (from->n > 2 || (from->n == 2 && (file == NULL || proxy == NULL))) {
+        bad(v, "more than one action (`%.*s` and `%.*s`); expected one, or root or alias together with proxy",
+            STR_ARG(from->names[0]), STR_ARG(from->names[1]));
+        return;
+    }
+    if (file != NULL) {
+        struct action *copy = load_new(ld, struct action);
+        *copy = *file;
+        copy->u.file.or_proxy = proxy != NULL;
+        copy->u.file.own_index = own_index;
+        location->actions[location->n_actions++] = copy;
+        if (copy->u.file.alias && location->kind == MATCH_REGEX)
+            bad(v, "alias cuts off a prefix, and a regular expression has none; expected root, or another match");
+    }
+    if (file == NULL || proxy != NULL)
+        location->actions[location->n_actions++] = proxy ? proxy : from->list[0];
+}
+
+/* Nearest wins in the order location, upstream, site, top. */
+static void take_upstream_timeouts(struct load *ld, struct location_conf *location, config_setting_t *const *written)
+{
+    const struct action *last = location->n_actions > 0 ? location->actions[location->n_actions - 1] : NULL;
+    if (last == NULL || last->kind != ACTION_PROXY)
+        return;
+    const struct upstream_build *b = upstream_find(ld, last->u.proxy.upstream->name);
+    const struct {
+        enum setting_id id;
+        uint64_t *to;
+        uint64_t from;
+    } rows[] = {
+        { SET_timeouts_connect, &location->s.timeouts.connect, b->scoped.timeouts.connect },
+        { SET_timeouts_queue, &location->s.timeouts.queue, b->scoped.timeouts.queue },
+        { SET_timeouts_server, &location->s.timeouts.server, b->scoped.timeouts.server },
+        { SET_timeouts_tunnel, &location->s.timeouts.tunnel, b->scoped.timeouts.tunnel },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        if (written[rows[i].id] != NULL || b->written[rows[i].id] == NULL)
+            continue;
+        *rows[i].to = rows[i].from;
+        location->s.where[rows[i].id] = b->scoped.where[rows[i].id];
+    }
+}
+
+static void check_captures(const struct value *v, const struct location_conf *location)
+{
+    uint32_t has = 0;
+    if (location->regex != NULL)
+        (void)pcre2_pattern_info(location->regex, PCRE2_INFO_CAPTURECOUNT, &has);
+    for (unsigned i = 0; i < location->n_actions; i++) {
+        const struct action *action = location->actions[i];
+        unsigned wants = action->kind == ACTION_REDIRECT ? template_captures(&action->u.redirect.to) : 0;
+        if (wants > has && location->kind == MATCH_REGEX)
+            bad(v, "redirect names $%u, but the match has only %u groups in parentheses", wants, has);
+        else if (wants > has)
+            bad(v, "redirect names $%u, but only a match by regular expression captures anything", wants);
+    }
+}
+
+static void finish_strip(const struct value *v, struct location_conf *location, bool is_own)
+{
+    struct scope_conf *s = &location->s;
+    if (!s->strip_own_prefix)
+        return;
+    if (location->kind != MATCH_REGEX)
+        s->strip_prefix = location->pattern;
+    else if (is_own)
+        bad(v, "strip_prefix = true cuts off the location's prefix, and a regular expression has none; expected a prefix in quotes");
+}
+
+static void read_location(const struct value *v, struct location_conf *location, const struct target *site_target)
+{
+    struct load *ld = v->ld;
+    config_setting_t *written[SET_COUNT] = { 0 };
+    struct actions own = { 0 };
+    struct target t = {
+        .scope = SCOPE_LOCATION, .scoped = &location->s, .actions = &own, .part = location, .written = written,
+    };
+    location->kind = MATCH_PREFIX;
+    location->pattern = location->match = STR("/");
+    location->where = value_where(ld, v->s);
+    location->s = *site_target->scoped;
+    scope_read(ld, v->s, &t);
+    choose_actions(v, location, &own, site_target->actions, written[SET_files_index] != NULL);
+    take_upstream_timeouts(ld, location, written);
+    check_captures(v, location);
+    finish_strip(v, location, written[SET_body_strip_prefix] != NULL);
+}
+
+static void check_twice(struct load *ld, const struct location_conf *location, struct location_conf *const *all, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        const struct location_conf *other = all[i];
+        bool are_prefixes = location->kind != MATCH_EXACT && location->kind != MATCH_REGEX && other->kind != MATCH_EXACT &&
+                            other->kind != MATCH_REGEX;
+        bool is_same_kind = location->kind == other->kind && (other->nocase || !location->nocase);
+        if ((!are_prefixes && !is_same_kind) || !str_eq(location->pattern, other->pattern))
+            continue;
+        diag_add(ld, location->where, false, "second location for \"%.*s\"; the first is in %s", STR_ARG(location->match),
+                 where_show(ld, other->where).p);
+        return;
+    }
+}
+
+static void add_implicit(struct load *ld, struct site_conf *site, struct location_conf *location, const struct target *site_target,
+                         const struct value *site_value)
+{
+    const struct actions none = { 0 };
+    location->kind = MATCH_PREFIX;
+    location->pattern = location->match = STR("/");
+    location->implicit = true;
+    location->where = site->where;
+    location->s = *site_target->scoped;
+    choose_actions(site_value, location, &none, site_target->actions, site_target->written[SET_files_index] != NULL);
+    /* The implicit location says nothing itself: the upstream wins over the site. */
+    static config_setting_t *const nothing[SET_COUNT];
+    take_upstream_timeouts(ld, location, nothing);
+    check_captures(site_value, location);
+    finish_strip(site_value, location, false);
+}
+
+static int by_pattern(const void *a, const void *b)
+{
+    const struct location_conf *x = *(const struct location_conf *const *)a, *y = *(const struct location_conf *const *)b;
+    size_t n = x->pattern.n < y->pattern.n ? x->pattern.n : y->pattern.n;
+    int order = memcmp(x->pattern.p, y->pattern.p, n);
+    return order != 0 ? order : (x->pattern.n > y->pattern.n) - (x->pattern.n < y->pattern.n);
+}
+
+static int by_length(const void *a, const void *b)
+{
+    const struct location_conf *x = *(const struct location_conf *const *)a, *y = *(const struct location_conf *const *)b;
+    if (x->pattern.n != y->pattern.n)
+        return x->pattern.n < y->pattern.n ? 1 : -1;
+    return by_pattern(a, b);
+}
+
+/* The tables of the site. */
+static void index_locations(struct load *ld, struct site_conf *site, struct location_conf *const *all, unsigned n)
+{
+    const struct location_conf **exact = load_array(ld, const struct location_conf *, n);
+    const struct location_conf **prefix = load_array(ld, const struct location_conf *, n);
+    const struct location_conf **regex = load_array(ld, const struct location_conf *, n);
+    load_own_map(ld, &site->exact_map);
+    for (unsigned i = 0; i < n; i++) {
+        if (all[i]->kind == MATCH_EXACT) {
+            exact[site->n_exact++] = all[i];
+            load_map_put(ld, &site->exact_map, all[i]->pattern, all[i]);
+        } else if (all[i]->kind == MATCH_REGEX) {
+            regex[site->n_regex++] = all[i];
+        } else {
+            prefix[site->n_prefix++] = all[i];
+        }
+    }
+    qsort(exact, site->n_exact, sizeof *exact, by_pattern);
+    qsort(prefix, site->n_prefix, sizeof *prefix, by_length);
+    site->exact = exact;
+    site->prefix = prefix;
+    site->regex = regex;
+    site->all = (const struct location_conf *const *)all;
+    site->n_all = n;
+}
+
+void locations_read(struct load *ld, struct site_conf *site, const struct value *site_value, const struct target *site_target)
+{
+    config_setting_t *list = site_target->written[SET_site_locations];
+    struct value v = value_of(ld, list, &settings[SET_site_locations], site_target);
+    unsigned n_written = list ? value_count(&v) : 0, n = 0;
+    struct location_conf **all = load_array(ld, struct location_conf *, n_written + 1);
+    bool has_root = false;
+    for (unsigned i = 0; i < n_written; i++) {
+        struct value item = value_at(&v, i);
+        if (!value_is_group(&item)) {
+            bad_type(&item);
+            continue;
+        }
+        struct location_conf *location = load_new(ld, struct location_conf);
+        location->site = site;
+        location->order = n;
+        read_location(&item, location, site_target);
+        check_twice(ld, location, all, n);
+        all[n++] = location;
+        has_root |= (location->kind == MATCH_PREFIX || location->kind == MATCH_PREFIX_FINAL) && location->pattern.n == 1;
+    }
+    if (site_target->actions->n > 0 && !has_root) {
+        struct location_conf *location = load_new(ld, struct location_conf);
+        location->site = site;
+        location->order = n;
+        add_implicit(ld, site, location, site_target, site_value);
+        all[n++] = location;
+    }
+    if (n_written == 0 && site_target->actions->n == 0)
+        bad(site_value, "nothing answers here; expected one of root, alias, proxy, redirect, respond, builtin, or locations");
+    index_locations(ld, site, all, n);
+}
