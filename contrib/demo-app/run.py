@@ -185,8 +185,8 @@ def main():
     def end(signum, _):
         raise KeyboardInterrupt
 
-    signal.signal(signal.SIGTERM, end)
-    signal.signal(signal.SIGHUP, end)
+    for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # INT too: a shell's background job ignores it
+        signal.signal(sig, end)
     try:
         return run(a)
     except KeyboardInterrupt:
