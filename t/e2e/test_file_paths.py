@@ -72,7 +72,7 @@ def test_c037_alias_cuts_at_a_segment(weir, prefix):
 
 def test_an_alias_may_name_one_file(weir):
     w = weir(SITE % 'locations = ( { match = "= /favicon.ico"; alias = "icons/fav.ico"; } );',
-             files={"icons/fav.ico": "icon"})
+             files={"icons/fav.ico": "icon", "public/x": ""})
     r = w.get("/favicon.ico")
     assert (r.status, r.body) == (200, b"icon") and r.get("content-type").startswith("image/")
 
