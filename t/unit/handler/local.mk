@@ -4,3 +4,6 @@ t_unit_handler_file_cache_LDADD = src/libhandler.a src/libhttp.a src/libbase.a $
 check_PROGRAMS += t/unit/handler/file_path
 t_unit_handler_file_path_SOURCES = t/unit/handler/file_path.c
 t_unit_handler_file_path_LDADD = src/libhandler.a src/libbase.a $(CMOCKA_LIBS) $(WEIR_LIBS)
+check_PROGRAMS += t/unit/handler/proxy_fields
+t_unit_handler_proxy_fields_SOURCES = t/unit/handler/proxy_fields.c
+t_unit_handler_proxy_fields_LDADD = src/libhandler.a src/libhttp.a src/libbase.a $(CMOCKA_LIBS) $(WEIR_LIBS)
