@@ -52,6 +52,17 @@ static void set_up_process(void)
     signal(SIGPIPE, SIG_IGN);
 }
 
+/*
+ * Called right before epoll_wait. A watcher that epoll_ctl has just refused is pending with EV_ERROR now, but libev would
+ * block all the same, up to a minute, before it tells anybody.
+ */
+static void before_wait(struct ev_loop *ev) EV_NOEXCEPT
+{
+    struct loop *l = ev_userdata(ev);
+    if (UNLIKELY(ev_pending_count(ev) > 0))
+        mailbox_wake(&l->mailbox);
+}
+
 static void read_clocks(struct loop *l)
 {
     l->now_ms = clock_monotonic_ms();
@@ -107,6 +118,10 @@ struct loop *loop_new(unsigned index)
     if (!mailbox_open(&l->mailbox, l))
         goto fail;
     loop_scratch_done(l);
+    /* If it is the mailbox itself that cannot be watched, this turn starts its timer. */
+    ev_run(l->ev, EVRUN_NOWAIT);
+    ev_set_userdata(l->ev, l);
+    ev_set_loop_release_cb(l->ev, before_wait, NULL);
 
     ev_prepare_init(&l->prepare, on_prepare);
     ev_set_priority(&l->prepare, EV_MINPRI);

@@ -75,6 +75,14 @@ bool mailbox_open(struct mailbox *m, struct loop *l)
     return true;
 }
 
+void mailbox_wake(struct mailbox *m)
+{
+    ssize_t done;
+    do
+        done = write(m->fd, &(uint64_t){ 1 }, sizeof(uint64_t));
+    while (done < 0 && errno == EINTR);
+}
+
 void mailbox_post(struct loop *l, struct mail *mail)
 {
     struct mailbox *m = &l->mailbox;
@@ -86,12 +94,8 @@ void mailbox_post(struct loop *l, struct mail *mail)
     else
         m->last->next = mail;
     m->last = mail;
-    if (was_empty) {
-        ssize_t done;
-        do
-            done = write(m->fd, &(uint64_t){ 1 }, sizeof(uint64_t));
-        while (done < 0 && errno == EINTR);
-    }
+    if (was_empty)
+        mailbox_wake(m);
     pthread_mutex_unlock(&m->mutex);
 }
 

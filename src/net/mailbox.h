@@ -33,6 +33,8 @@ struct mailbox {
 bool mailbox_open(struct mailbox *m, struct loop *l) MUST_USE;
 /* Any thread, while the loop exists. Never blocks for longer than the list operation. */
 void mailbox_post(struct loop *l, struct mail *mail);
+/* From the loop's own thread: epoll shall not block this once. */
+void mailbox_wake(struct mailbox *m);
 /* Runs what is still there, closes. On the loop's thread or after it has ended. */
 void mailbox_close(struct mailbox *m, struct loop *l);
 

@@ -7,13 +7,18 @@
 
 #include <cmocka.h>
 
-#include <signal.h>
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "net/conn.h"
 #include "net/loop.h"
 
@@ -192,6 +197,73 @@ static void an_idle_loop_waits_for_mail(void **state)
     loop_free(l);
 }
 
+static int refused_fd = -1;
+
+/* Stands before the C library's: libev is told that the kernel will not watch this one. */
+int epoll_ctl(int ep, int op, int fd, struct epoll_event *event)
+{
+    if (fd == refused_fd && op != EPOLL_CTL_DEL) {
+        errno = ENOSPC;
+        return -1;
+    }
+    return (int)syscall(SYS_epoll_ctl, ep, op, fd, event);
+}
+
+static int refused;
+
+static void on_refused(struct conn *c, int error)
+{
+    refused = error;
+    conn_close(c);
+    loop_stop(c->loop);
+}
+
+/* libev knows before it blocks that a watcher was refused, and would tell only when something else wakes it. */
+static void a_refused_watcher_is_told_at_once(void **state)
+{
+    (void)state;
+    struct loop *l = loop_new(0);
+    ev_timer late;
+    ev_timer_init(&late, later_turn, 5., 0.);
+    late.data = l;
+    ev_timer_start(l->ev, &late);
+    static const struct conn_events events = { .failed = on_refused };
+    struct conn c;
+    int p[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, p), 0);
+    conn_open(&c, l, p[0], false, &events);
+    refused_fd = p[0];
+    conn_want_read(&c, true);
+    memset(trace, 0, sizeof trace);
+    loop_run(l);
+    refused_fd = -1;
+    assert_int_equal(refused, EIO);
+    assert_string_equal(trace, ""); /* not woken by the timer */
+    close(p[1]);
+    loop_free(l);
+}
+
+/* The same at the start of a loop, for the mailbox. */
+static void a_refused_mailbox_works_in_the_end(void **state)
+{
+    (void)state;
+    log_set_level(LOG_EMERG);
+    int next = dup(0);
+    close(next);
+    refused_fd = next + 1; /* epoll's own comes first */
+    struct loop *l = loop_new(0);
+    assert_int_equal(l->mailbox.fd, refused_fd);
+    assert_false(ev_is_active(&l->mailbox.look));
+    refused_fd = -1;
+    uint64_t before = clock_monotonic_ms();
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, stop_soon, l), 0);
+    loop_run(l);
+    assert_true(clock_monotonic_ms() - before < 3000);
+    pthread_join(thread, NULL);
+    loop_free(l);
+}
+
 static void a_write_to_a_closed_pipe_kills_nobody(void **state)
 {
     (void)state;
@@ -258,6 +330,8 @@ int main(void)
         cmocka_unit_test(time_stands_still_within_a_turn),
         cmocka_unit_test(an_idle_loop_waits_for_mail),
         cmocka_unit_test(scratch_is_unreadable_between_callbacks),
+        cmocka_unit_test(a_refused_watcher_is_told_at_once),
+        cmocka_unit_test(a_refused_mailbox_works_in_the_end),
         cmocka_unit_test(a_write_to_a_closed_pipe_kills_nobody),
     };
     return cmocka_run_group_tests_name("net/loop", tests, NULL, NULL);
