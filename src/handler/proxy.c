@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The reverse proxy's view of one request: it is prepared once (fields, head), then attempts follow each other until one
- * answers or none may be made. Everything about a single attempt is in struct proxy_try, replaced whole.
+ * The reverse proxy's view of one request: it is prepared once (fields, head), then attempts follow each other until
+ * one answers or none may be made. Everything about a single attempt is in struct proxy_try, replaced whole.
  *
- * struct proxy lies in the request's arena and ends with it; what it holds beside memory (a connection, a slot, kept body
- * blocks, a timer) is let go in proxy_release alone, which every way out goes through: answered, failed, aborted, upgraded.
+ * struct proxy lies in the request's arena and ends with it; what it holds beside memory (a connection, a slot, kept
+ * body blocks, a timer) is let go in proxy_release alone, which every way out goes through: answered, failed,
+ * aborted, upgraded.
  *
- * Retries (RFC 9110 §9.2.2): the row of the failure says when the same request may go out again; its body must still be
- * whole. A kept connection that dies before a byte of the answer is the ordinary race with the server's idle timeout: it is
- * replayed once on a fresh connection to the same server, and counts neither as a retry nor against the server.
+ * Retries (RFC 9110 §9.2.2): the row of the failure says when the same request may go out again; its body must still
+ * be whole. A kept connection that dies before a byte of the answer is the ordinary race with the server's idle
+ * timeout: it is replayed once on a fresh connection to the same server, and counts neither as a retry nor against
+ * the server.
  */
 #include "handler/proxy.h"
 

@@ -2,14 +2,14 @@
 /*
  * One attempt on the way back: bytes of the server through the reader to the client, as they come.
  *
- * Each turn reads once, as much as the client has lately shown to take: 16 KB at first, doubling to 256 KB while writes complete, back
- * to the start when they do not; more than 64 KB only with room in the client's socket. So at most 64 KB is held for a client that takes
- * nothing, and while it does not the server is not read.
- * What is read passes at once (HOW_PAUSE): an event of an event stream waits for nothing.
+ * Each turn reads once, as much as the client has lately shown to take: 16 KB at first, doubling to 256 KB while
+ * writes complete, back to the start when they do not; more than 64 KB only with room in the client's socket. So at
+ * most 64 KB is held for a client that takes nothing, and while it does not the server is not read. What is read
+ * passes at once (HOW_PAUSE): an event of an event stream waits for nothing.
  *
- * Rules of what is passed: interim answers but 100 (RFC 9110 §15.2; weir has answered for 100 itself); a 101 only for the handshake it
- * belongs to; never a byte beyond the message (RFC 9112 §9.2: the connection is not used again); never an end that the server
- * did not send (§8).
+ * Rules of what is passed: interim answers but 100 (RFC 9110 §15.2; weir has answered for 100 itself); a 101 only for
+ * the handshake it belongs to; never a byte beyond the message (RFC 9112 §9.2: the connection is not used again);
+ * never an end that the server did not send (§8).
  */
 #include <errno.h>
 
@@ -55,7 +55,8 @@ static void interim(struct proxy *p)
     h1_read_next(&t->in);
 }
 
-/* How long the connection may be kept when this answer is complete: as configured, else a second less than the server says. */
+/* How long the connection may be kept when this answer is complete: as configured, else a second less than the
+ * server says. */
 static uint64_t idle_limit(const struct proxy *p, const struct proxy_answer *answer)
 {
     struct server *s = p->t.server;
@@ -193,13 +194,14 @@ static void closed(struct proxy *p, enum io io, int error)
     else if (t->is_reused && !t->has_answered)
         proxy_failed(p, FAIL_UPSTREAM_CLOSED_REUSED, error, NULL);
     else
-        proxy_failed(p, t->send_broke && !t->has_answered ? FAIL_UPSTREAM_SEND_FAILED : FAIL_UPSTREAM_CLOSED, error, NULL);
+        proxy_failed(p, t->send_broke && !t->has_answered ? FAIL_UPSTREAM_SEND_FAILED : FAIL_UPSTREAM_CLOSED, error,
+                     NULL);
 }
 
 /* --- reading --- */
 
-/* Small pieces of one read are joined (they lie in the loop's scratch buffer, chunk sizes between them), so that each does not cost a
- * write. True: `next` has become a part of `piece`. */
+/* Small pieces of one read are joined (they lie in the loop's scratch buffer, chunk sizes between them), so that
+ * each does not cost a write. True: `next` has become a part of `piece`. */
 static bool join(struct str *piece, struct str next)
 {
     enum { SMALL = 8 * 1024 };

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The field rules of the proxy: what belongs to one connection stays there, what tells the server who asks is weir's to
- * say, everything else passes untouched.
+ * The field rules of the proxy: what belongs to one connection stays there, what tells the server who asks is weir's
+ * to say, everything else passes untouched.
  *
- * - RFC 9110 §7.6.1: Connection, every field it names, and the connection's own fields by name. Not removable by being
- *   named: what weir writes itself (Host, framing, X-Forwarded-*, Via). Those are added after the stripping, so that
- *   no client can make them disappear on the way.
- * - §7.6.2 Max-Forwards, §7.6.3 Via, §7.8 Upgrade: the only upgrade that passes is a genuine WebSocket handshake; h2c is ignored.
+ * - RFC 9110 §7.6.1: Connection, every field it names, and the connection's own fields by name. Not removable by
+ *   being named: what weir writes itself (Host, framing, X-Forwarded-*, Via). Those are added after the stripping, so
+ *   that no client can make them disappear on the way.
+ * - §7.6.2 Max-Forwards, §7.6.3 Via, §7.8 Upgrade: the only upgrade that passes is a genuine WebSocket handshake; h2c
+ *   is ignored.
  * - X-Forwarded-* and friends of a peer that is not trusted are removed, whatever their suffix.
  * Nothing here owns memory: results live in the caller's arena.
  */
@@ -146,7 +147,8 @@ static bool put_forwarding(struct arena *a, const struct proxy_facts *facts, con
         struct str peer = arena_dup(a, str_of(text, ip_print(&facts->peer, text)));
         if (peer.p == NULL)
             return false;
-        bool has_list = is_kept && fields_get(in, F_X_FORWARDED_FOR) != NULL && !is_named(named, STR("X-Forwarded-For"));
+        bool has_list = is_kept && fields_get(in, F_X_FORWARDED_FOR) != NULL &&
+            !is_named(named, field_name_of(F_X_FORWARDED_FOR));
         struct str list = has_list ? join(a, in, F_X_FORWARDED_FOR, peer) : peer;
         if (list.p == NULL)
             return false;
@@ -297,8 +299,9 @@ enum proxy_fields_result proxy_answer_fields(struct arena *a, const struct head 
     return PROXY_FIELDS_OK;
 }
 
-/* Fields that frame, route, authenticate or describe the content must not come late; of the names weir knows only validators may.
- * Names it does not know carry no meaning for it, nor, as trailers, for a client that did not ask for them. */
+/* Fields that frame, route, authenticate or describe the content must not come late; of the names weir knows only
+ * validators may. Names it does not know carry no meaning for it, nor, as trailers, for a client that did not ask
+ * for them. */
 static bool may_trail(const struct field *f)
 {
     return f->id == F_OTHER || f->id == F_ETAG || f->id == F_WARNING;
@@ -321,7 +324,7 @@ bool proxy_is_accepted(const struct head *request, const struct head *answer)
     enum { KEY = 24 }; /* 16 bytes in base64 */
     const struct field *key = fields_get(&request->fields, F_SEC_WEBSOCKET_KEY);
     const struct field *accept = fields_get(&answer->fields, F_SEC_WEBSOCKET_ACCEPT);
-    if (answer->status != 101 || key == NULL || accept == NULL || fields_count(&answer->fields, F_SEC_WEBSOCKET_ACCEPT) != 1)
+    if (answer->status != 101 || key == NULL || accept == NULL || fields_next(&answer->fields, accept) != NULL)
         return false;
     if (!answer->wants_upgrade || !fields_have_token(&answer->fields, F_UPGRADE, STR("websocket")))
         return false;

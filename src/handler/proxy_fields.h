@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which header fields cross the proxy, in both directions (RFC 9110 §7.6). Pure: spans are borrowed from the heads, new values lie
- * in the arena. Order, case and repetition of what passes are kept.
+ * Which header fields cross the proxy, in both directions (RFC 9110 §7.6). Pure: spans are borrowed from the heads,
+ * new values lie in the arena. Order, case and repetition of what passes are kept.
  */
 #ifndef HANDLER_PROXY_FIELDS_H
 #define HANDLER_PROXY_FIELDS_H
@@ -29,7 +29,8 @@ struct proxy_facts {
 };
 
 /* The fields of the request to the server, Host first, weir's own last. */
-enum proxy_fields_result proxy_request_fields(struct arena *a, const struct proxy_facts *facts, struct fields *out) MUST_USE;
+enum proxy_fields_result proxy_request_fields(struct arena *a, const struct proxy_facts *facts, struct fields *out)
+    MUST_USE;
 
 struct proxy_answer {
     struct fields fields;
@@ -42,7 +43,8 @@ struct proxy_answer {
 enum proxy_fields_result proxy_answer_fields(struct arena *a, const struct head *h, bool keep_trailer,
                                              struct proxy_answer *out) MUST_USE;
 /* The trailer lines that may be passed on (RFC 9110 §6.5.1). */
-enum proxy_fields_result proxy_trailer_fields(struct arena *a, const struct fields *trailers, struct fields *out) MUST_USE;
+enum proxy_fields_result proxy_trailer_fields(struct arena *a, const struct fields *trailers, struct fields *out)
+    MUST_USE;
 /* Is this the 101 that the handshake asked for (RFC 6455 §4.2.2)? */
 bool proxy_is_accepted(const struct head *request, const struct head *answer);
 

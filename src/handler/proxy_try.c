@@ -3,11 +3,11 @@
  * One attempt on the way out: a kept connection or a fresh one, the request's head, its body as it comes, and the one
  * deadline that is running.
  *
- * The head is written without waiting for the connect: on a connection that does not stand yet it is queued and goes out
- * when it does, so a fresh connection costs no turn of the loop, and "nothing was written" and "it failed to connect" are
- * one fact. All addresses of a server are tried before it has failed (a name is one server).
- * The client is asked for its body only when the server has taken the head: until then nothing of it can be lost, whatever
- * the method. When the connection breaks under a write, what the server has said before is still read (RFC 9112 §9.5: an
+ * The head is written without waiting for the connect: on a connection that does not stand yet it is queued and goes
+ * out when it does, so a fresh connection costs no turn of the loop, and "nothing was written" and "it failed to
+ * connect" are one fact. All addresses of a server are tried before it has failed (a name is one server). The client
+ * is asked for its body only when the server has taken the head: until then nothing of it can be lost, whatever the
+ * method. When the connection breaks under a write, what the server has said before is still read (RFC 9112 §9.5: an
  * early 413 must reach the client).
  */
 #include <errno.h>
@@ -235,14 +235,15 @@ void try_start(struct proxy *p, struct server *s, bool must_be_fresh)
 {
     struct request *r = p->r;
     struct loop *l = p->loop->w->loop;
-    bool is_again = r->upstream_addr.n > 0;
     struct proxy_try *t = &p->t;
     *t = (struct proxy_try){ .server = s, .start_ms = l->now_ms, .read_size = PROXY_READ_MIN };
     h1_read_init(&t->in, H1_RESPONSE, &p->limits, &r->arena);
     h1_read_expect(&t->in, r->head->method);
     atomic_fetch_add_explicit(&s->requests, 1, memory_order_relaxed);
-    struct str both = is_again ? arena_printf(&r->arena, "%.*s, %.*s", STR_ARG(r->upstream_addr), STR_ARG(s->name)) : s->name;
-    r->upstream_addr = both.p != NULL ? both : s->name;
+    struct str tried = STR_NONE;
+    if (r->upstream_addr.n > 0)
+        tried = arena_printf(&r->arena, "%.*s, %.*s", STR_ARG(r->upstream_addr), STR_ARG(s->name));
+    r->upstream_addr = tried.p != NULL ? tried : s->name;
     r->doing = "connecting to the server";
 
     uint64_t max_age = p->is_idempotent ? UINT64_MAX : PROXY_SAFE_AGE_MS;

@@ -94,8 +94,8 @@ void try_send_broke(struct proxy *p, int error);
 void answer_on_readable(struct proxy *p);
 
 /* tunnel.c */
-/* Takes the server's connection over and, with r->resp filled, the client's. `early` was read from the server behind its head. False:
- * the client could not be had; nothing was taken. */
+/* Takes the server's connection over and, with r->resp filled, the client's. `early` was read from the server
+ * behind its head. False: the client could not be had; nothing was taken. */
 bool tunnel_start(struct proxy_loop *loop, struct request *r, struct upstream_conn *uc, struct str early) MUST_USE;
 void tunnel_close_all(struct proxy_loop *loop);
 

@@ -2,13 +2,14 @@
 /*
  * After a 101: two connections and the bytes between them, whatever they mean.
  *
- * A tunnel owns both sides: the client's descriptor, taken over from its client, and the server's upstream_conn. It outlives the request
- * (logged as 101 when it begins), its arena and its snapshot; idle it is this struct and the upstream_conn, with one
- * deadline that any traffic pushes on. It ends when both sides have closed, when one has failed and what it said has been
- * delivered, after timeouts.tunnel in silence, or with its loop. TCP keep-alive finds peers that have vanished.
+ * A tunnel owns both sides: the client's descriptor, taken over from its client, and the server's upstream_conn. It
+ * outlives the request (logged as 101 when it begins), its arena and its snapshot; idle it is this struct and the
+ * upstream_conn, with one deadline that any traffic pushes on. It ends when both sides have closed, when one has
+ * failed and what it said has been delivered, after timeouts.tunnel in silence, or with its loop. TCP keep-alive
+ * finds peers that have vanished.
  *
- * Each direction stands alone: what one side cannot take is queued, and the other is not read until that is gone; a FIN is
- * passed on behind the bytes before it, while the other direction goes on.
+ * Each direction stands alone: what one side cannot take is queued, and the other is not read until that is gone; a
+ * FIN is passed on behind the bytes before it, while the other direction goes on.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -24,8 +24,9 @@ struct pick {
 extern const struct pick pick_round_robin;
 
 const struct pick *pick_of(enum balance_kind kind);
-/* The server for a request, with its slot taken (server_give returns it). Backups only while no primary can be used at all: one that is
- * merely full still counts. NULL: none. *is_full then tells whether one would do if it had a free slot. */
+/* The server for a request, with its slot taken (server_give returns it). Backups only while no primary can be
+ * used at all: one that is merely full still counts. NULL: none. *is_full then tells whether one would do if it
+ * had a free slot. */
 struct server *pick_server(struct upstream *u, const struct pick_query *q, bool *is_full) MUST_USE;
 /* May this request go there, a free slot provided? */
 bool pick_is_usable(const struct set_entry *e, const struct pick_query *q, bool backup);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Smooth weighted round robin. The order of one whole round is computed when the configuration is applied: each step goes
- * to the server that lags most behind its share, so that a weight of 5 is never 5 in a row. At run time a request takes the
- * next place of that round from one counter shared by all loops: the distribution is exact whatever loop a client lands on.
- * A place whose server cannot be had is passed over by taking the next one, which spreads its share over the others.
+ * Smooth weighted round robin. The order of one whole round is computed when the configuration is applied: each step
+ * goes to the server that lags most behind its share, so that a weight of 5 is never 5 in a row. At run time a
+ * request takes the next place of that round from one counter shared by all loops: the distribution is exact whatever
+ * loop a client lands on. A place whose server cannot be had is passed over by taking the next one, which spreads its
+ * share over the others.
  */
 #include <stdlib.h>
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Idle connections to backends, per loop and server, last in first out: the one used last is the least likely to be closed
- * by the other side, and the surplus ages away. At most `keepalive` of a server over all loops.
+ * Idle connections to backends, per loop and server, last in first out: the one used last is the least likely to be
+ * closed by the other side, and the surplus ages away. At most `keepalive` of a server over all loops.
  *
- * An upstream_conn is made by pool_connect, belongs to the request (or tunnel) that has it, and to the pool between pool_put and
- * pool_take. It is freed at the end of the turn in which it is closed.
- * Its read watcher stays armed while it is idle: nothing may come then, so whatever makes it readable (FIN, a late byte of
- * the last answer, a 408) closes it at once, before another client's request could meet it (RFC 9112 §9.2, §9.5).
+ * An upstream_conn is made by pool_connect, belongs to the request (or tunnel) that has it, and to the pool between
+ * pool_put and pool_take. It is freed at the end of the turn in which it is closed. Its read watcher stays armed
+ * while it is idle: nothing may come then, so whatever makes it readable (FIN, a late byte of the last answer, a 408)
+ * closes it at once, before another client's request could meet it (RFC 9112 §9.2, §9.5).
  */
 #include "upstream/pool.h"
 
@@ -120,8 +120,8 @@ struct upstream_conn *pool_connect(struct pool *pool, struct server *s, const st
     return uc;
 }
 
-struct upstream_conn *pool_take(struct pool *pool, struct server *s, uint64_t max_age_ms, const struct conn_events *events,
-                                void *user)
+struct upstream_conn *pool_take(struct pool *pool, struct server *s, uint64_t max_age_ms,
+                                const struct conn_events *events, void *user)
 {
     struct upstream_conn *uc = s->id < pool->n ? pool->lists[s->id].newest : NULL;
     if (uc == NULL || pool->loop->now_ms - uc->idle_since_ms > max_age_ms)

@@ -40,15 +40,15 @@ void pool_init(struct pool *pool, struct loop *loop);
 /* Closes the idle connections. Those in use must be gone. */
 void pool_close(struct pool *pool);
 
-/* A new connection to one address, not reading yet. What is written before it stands is sent when it does; if it cannot be made, the
- * write fails or `failed` is called with nothing written. NULL: errno. */
+/* A new connection to one address, not reading yet. What is written before it stands is sent when it does; if it
+ * cannot be made, the write fails or `failed` is called with nothing written. NULL: errno. */
 struct upstream_conn *pool_connect(struct pool *pool, struct server *s, const struct addr *to,
                                    const struct conn_events *events, void *user) MUST_USE;
 /* The connection that became idle last, at most max_age_ms ago; it is reading. NULL: none. */
-struct upstream_conn *pool_take(struct pool *pool, struct server *s, uint64_t max_age_ms, const struct conn_events *events,
-                                void *user);
-/* Keeps it for idle_ms (0: without limit) if the server's keepalive allows, else closes it. It must be reading, with nothing queued and
- * nothing left unread. */
+struct upstream_conn *pool_take(struct pool *pool, struct server *s, uint64_t max_age_ms,
+                                const struct conn_events *events, void *user);
+/* Keeps it for idle_ms (0: without limit) if the server's keepalive allows, else closes it. It must be reading,
+ * with nothing queued and nothing left unread. */
 void pool_put(struct upstream_conn *uc, uint64_t idle_ms);
 /* Idempotent. The memory goes at the end of the turn. */
 void upstream_conn_close(struct upstream_conn *uc);

@@ -2,12 +2,12 @@
 /*
  * The table of upstreams and their servers.
  *
- * The table owns upstreams, an upstream owns its servers and its set. Applying a configuration first makes everything new
- * (where memory may be out, and names are resolved), then commits by swapping one pointer for each upstream; a server that is still
- * named, by the same text in an upstream of the same name, is the same object afterwards. What is no longer named is retired: loops
- * may still use it, until upstream_table_sweep finds it unused with no older snapshot alive.
- * Invariant: a server's id belongs to no other server until it is freed, and it is freed only with no idle connection
- * anywhere, so the loops' lists indexed by id are never mixed up.
+ * The table owns upstreams, an upstream owns its servers and its set. Applying a configuration first makes everything
+ * new (where memory may be out, and names are resolved), then commits by swapping one pointer for each upstream; a
+ * server that is still named, by the same text in an upstream of the same name, is the same object afterwards. What
+ * is no longer named is retired: loops may still use it, until upstream_table_sweep finds it unused with no older
+ * snapshot alive. Invariant: a server's id belongs to no other server until it is freed, and it is freed only with no
+ * idle connection anywhere, so the loops' lists indexed by id are never mixed up.
  */
 #include "upstream/upstream.h"
 

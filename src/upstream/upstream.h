@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The pools of backends at run time: what outlives a configuration. An upstream and its servers are made by the first
- * configuration that names them and found again by name by every later one, so that counts, learnt facts and connections
- * survive a reload. All loops share them: everything that changes is an atomic, or written by upstream_table_* alone and
- * handed over as one pointer (struct server_set).
+ * configuration that names them and found again by name by every later one, so that counts, learnt facts and
+ * connections survive a reload. All loops share them: everything that changes is an atomic, or written by
+ * upstream_table_* alone and handed over as one pointer (struct server_set).
  */
 #ifndef UPSTREAM_UPSTREAM_H
 #define UPSTREAM_UPSTREAM_H
@@ -72,12 +72,13 @@ struct upstream {
 struct upstream_table;
 
 struct upstream_table *upstream_table_new(void) MUST_USE;
-/* Brings the table in line with conf and fills by_index[conf->n_upstreams]. On the main or the loader thread (names are resolved here,
- * which may block); one caller at a time. False: out of memory, the table is as it was. */
+/* Brings the table in line with conf and fills by_index[conf->n_upstreams]. On the main or the loader thread
+ * (names are resolved here, which may block); one caller at a time. False: out of memory, the table is as it was. */
 bool upstream_table_apply(struct upstream_table *t, const struct conf *conf, struct upstream **by_index) MUST_USE;
 /* Resolves every name again; keeps the old addresses of those that fail. May block; not beside upstream_table_apply. */
 void upstream_table_resolve(struct upstream_table *t);
-/* Frees what no configuration in force names and nothing uses. Only when no snapshot older than the last applied one exists. */
+/* Frees what no configuration in force names and nothing uses. Only when no snapshot older than the last applied
+ * one exists. */
 void upstream_table_sweep(struct upstream_table *t);
 /* When no loop runs any more. */
 void upstream_table_free(struct upstream_table *t);

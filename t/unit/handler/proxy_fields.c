@@ -69,26 +69,29 @@ static const char *answer(const char *text, bool keep_trailer)
 static void what_is_end_to_end_passes_in_order(void **state)
 {
     (void)state;
-    assert_string_equal(request("GET /a HTTP/1.1\r\nX-B: 1\r\nhost: h.test\r\nx-b: 2\r\nCookie: a=b\r\nCookie: c=d\r\n\r\n"),
-                        "Host: h.test\r\nX-B: 1\r\nx-b: 2\r\nCookie: a=b\r\nCookie: c=d\r\n" OWN VIA);
+    assert_string_equal(
+        request("GET /a HTTP/1.1\r\nX-B: 1\r\nhost: h.test\r\nx-b: 2\r\nCookie: a=b\r\nCookie: c=d\r\n\r\n"),
+        "Host: h.test\r\nX-B: 1\r\nx-b: 2\r\nCookie: a=b\r\nCookie: c=d\r\n" OWN VIA);
 }
 
 static void the_connections_own_fields_stay(void **state)
 {
     (void)state;
-    assert_string_equal(request("GET /a HTTP/1.1\r\nHost: h.test\r\nConnection: keep-alive, X-Foo,,TE\r\nX-foo: 1\r\n"
-                                "connection: x-bar\r\nKeep-Alive: 5\r\nTE: trailers\r\nUpgrade: h2c\r\nHTTP2-Settings: x\r\n"
-                                "Proxy-Connection: x\r\nProxy-Authorization: y\r\nX-Bar: 2\r\nX-Baz: 3\r\nExpect: "
-                                "100-continue\r\n\r\n"),
-                        "Host: h.test\r\nX-Baz: 3\r\n" OWN VIA);
+    assert_string_equal(
+        request("GET /a HTTP/1.1\r\nHost: h.test\r\nConnection: keep-alive, X-Foo,,TE\r\nX-foo: 1\r\n"
+                "connection: x-bar\r\nKeep-Alive: 5\r\nTE: trailers\r\nUpgrade: h2c\r\nHTTP2-Settings: x\r\n"
+                "Proxy-Connection: x\r\nProxy-Authorization: y\r\nX-Bar: 2\r\nX-Baz: 3\r\nExpect: "
+                "100-continue\r\n\r\n"),
+        "Host: h.test\r\nX-Baz: 3\r\n" OWN VIA);
 }
 
 static void what_weir_says_cannot_be_nominated_away(void **state)
 {
     (void)state;
-    assert_string_equal(request("POST /a HTTP/1.1\r\nHost: h.test\r\nConnection: Host, Content-Length, X-Forwarded-For, Via, "
-                                "X-Real-IP, X-Forwarded-Proto\r\nVia: 1.0 fred\r\nContent-Length: 5\r\n\r\n"),
-                        "Host: h.test\r\nVia: 1.0 fred\r\n" OWN "Content-Length: 5\r\n" VIA);
+    assert_string_equal(
+        request("POST /a HTTP/1.1\r\nHost: h.test\r\nConnection: Host, Content-Length, X-Forwarded-For, Via, "
+                "X-Real-IP, X-Forwarded-Proto\r\nVia: 1.0 fred\r\nContent-Length: 5\r\n\r\n"),
+        "Host: h.test\r\nVia: 1.0 fred\r\n" OWN "Content-Length: 5\r\n" VIA);
     assert_string_equal(request("POST /a HTTP/1.1\r\nHost: h.test\r\nConnection: Transfer-Encoding\r\n"
                                 "Transfer-Encoding: CHUNKED\r\n\r\n"),
                         "Host: h.test\r\n" OWN "Transfer-Encoding: chunked\r\n" VIA);
@@ -97,23 +100,25 @@ static void what_weir_says_cannot_be_nominated_away(void **state)
 static void a_stranger_cannot_say_who_asks(void **state)
 {
     (void)state;
-    assert_string_equal(request("GET / HTTP/1.1\r\nHost: h.test\r\nX-Forwarded-For: 1.1.1.1\r\nx-forwarded-for: 2.2.2.2\r\n"
-                                "X-Forwarded-Proto: https\r\nX-Forwarded-Host: evil\r\nX-Real-IP: 3.3.3.3\r\n"
-                                "Forwarded: for=1.1.1.1\r\nX-Forwarded-Prefix: /x\r\nX-Request-ID: 1\r\n"
-                                "X-Forwarded-Port: 1\r\n\r\n"),
-                        "Host: h.test\r\n" OWN VIA);
+    assert_string_equal(
+        request("GET / HTTP/1.1\r\nHost: h.test\r\nX-Forwarded-For: 1.1.1.1\r\nx-forwarded-for: 2.2.2.2\r\n"
+                "X-Forwarded-Proto: https\r\nX-Forwarded-Host: evil\r\nX-Real-IP: 3.3.3.3\r\n"
+                "Forwarded: for=1.1.1.1\r\nX-Forwarded-Prefix: /x\r\nX-Request-ID: 1\r\n"
+                "X-Forwarded-Port: 1\r\n\r\n"),
+        "Host: h.test\r\n" OWN VIA);
 }
 
 static void a_trusted_peer_is_continued(void **state)
 {
     (void)state;
     facts.peer_trusted = true;
-    assert_string_equal(request("GET / HTTP/1.1\r\nHost: h.test\r\nX-Forwarded-For: 1.1.1.1\r\nx-forwarded-for: 2.2.2.2\r\n"
-                                "X-Forwarded-Proto: https\r\nX-Forwarded-Host: first.test\r\nX-Real-IP: 3.3.3.3\r\n"
-                                "Forwarded: for=1.1.1.1\r\nX-Request-ID: 1\r\n\r\n"),
-                        "Host: h.test\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: first.test\r\nX-Real-IP: 3.3.3.3\r\n"
-                        "Forwarded: for=1.1.1.1\r\nX-Request-ID: 1\r\n"
-                        "X-Forwarded-For: 1.1.1.1, 2.2.2.2, 192.0.2.7\r\n" VIA);
+    assert_string_equal(
+        request("GET / HTTP/1.1\r\nHost: h.test\r\nX-Forwarded-For: 1.1.1.1\r\nx-forwarded-for: 2.2.2.2\r\n"
+                "X-Forwarded-Proto: https\r\nX-Forwarded-Host: first.test\r\nX-Real-IP: 3.3.3.3\r\n"
+                "Forwarded: for=1.1.1.1\r\nX-Request-ID: 1\r\n\r\n"),
+        "Host: h.test\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: first.test\r\nX-Real-IP: 3.3.3.3\r\n"
+        "Forwarded: for=1.1.1.1\r\nX-Request-ID: 1\r\n"
+        "X-Forwarded-For: 1.1.1.1, 2.2.2.2, 192.0.2.7\r\n" VIA);
     assert_string_equal(request("GET / HTTP/1.1\r\nHost: h.test\r\n\r\n"), "Host: h.test\r\n" OWN VIA);
 }
 
@@ -131,8 +136,9 @@ static void addresses_of_every_kind(void **state)
     assert_string_equal(request("GET / HTTP/1.1\r\nHost: h.test\r\nX-Forwarded-For: 1.1.1.1\r\n\r\n"),
                         "Host: h.test\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: h.test\r\n");
     facts.peer_trusted = true;
-    assert_string_equal(request("GET / HTTP/1.1\r\nHost: h.test\r\nX-Forwarded-For: 1.1.1.1\r\n\r\n"),
-                        "Host: h.test\r\nX-Forwarded-For: 1.1.1.1\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: h.test\r\n");
+    assert_string_equal(
+        request("GET / HTTP/1.1\r\nHost: h.test\r\nX-Forwarded-For: 1.1.1.1\r\n\r\n"),
+        "Host: h.test\r\nX-Forwarded-For: 1.1.1.1\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: h.test\r\n");
 }
 
 static void host_of_target_field_or_upstream(void **state)
@@ -153,7 +159,8 @@ static void max_forwards_counts_down_for_options_only(void **state)
     (void)state;
     facts.via = false;
     facts.peer = (struct ip){ 0 };
-    assert_non_null(strstr(request("OPTIONS / HTTP/1.1\r\nHost: h\r\nMax-Forwards: 10\r\n\r\n"), "Max-Forwards: 9\r\n"));
+    assert_non_null(
+        strstr(request("OPTIONS / HTTP/1.1\r\nHost: h\r\nMax-Forwards: 10\r\n\r\n"), "Max-Forwards: 9\r\n"));
     assert_non_null(strstr(request("GET / HTTP/1.1\r\nHost: h\r\nMax-Forwards: 10\r\n\r\n"), "Max-Forwards: 10\r\n"));
 }
 
@@ -184,10 +191,12 @@ static void too_many_nominations_are_refused(void **state)
 static void an_answers_own_fields_stay(void **state)
 {
     (void)state;
-    const char *text = "HTTP/1.1 200 OK\r\nServer: node\r\nSet-Cookie: a=1, x\r\nConnection: X-Foo\r\nset-cookie: b=2\r\n"
-                       "X-Foo: 1\r\nKeep-Alive: timeout=5\r\nProxy-Connection: close\r\nUpgrade: h2\r\nX-MiXeD: caf\xe9\r\n"
-                       "Trailer: X-T\r\nTransfer-Encoding: chunked\r\n\r\n";
-    assert_string_equal(answer(text, false), "Server: node\r\nSet-Cookie: a=1, x\r\nset-cookie: b=2\r\nX-MiXeD: caf\xe9\r\n");
+    const char *text =
+        "HTTP/1.1 200 OK\r\nServer: node\r\nSet-Cookie: a=1, x\r\nConnection: X-Foo\r\nset-cookie: b=2\r\n"
+        "X-Foo: 1\r\nKeep-Alive: timeout=5\r\nProxy-Connection: close\r\nUpgrade: h2\r\nX-MiXeD: caf\xe9\r\n"
+        "Trailer: X-T\r\nTransfer-Encoding: chunked\r\n\r\n";
+    assert_string_equal(answer(text, false),
+                        "Server: node\r\nSet-Cookie: a=1, x\r\nset-cookie: b=2\r\nX-MiXeD: caf\xe9\r\n");
     assert_non_null(strstr(answer(text, true), "Trailer: X-T\r\n"));
 }
 
@@ -195,8 +204,9 @@ static void keep_alive_and_event_streams_are_noticed(void **state)
 {
     (void)state;
     struct proxy_answer out;
-    const struct head *h = read_head(H1_RESPONSE, "HTTP/1.1 200 OK\r\nKeep-Alive: max=3, Timeout=5\r\n"
-                                                  "Content-Type: text/event-stream; charset=utf-8\r\nContent-Length: 0\r\n\r\n");
+    const struct head *h =
+        read_head(H1_RESPONSE, "HTTP/1.1 200 OK\r\nKeep-Alive: max=3, Timeout=5\r\n"
+                               "Content-Type: text/event-stream; charset=utf-8\r\nContent-Length: 0\r\n\r\n");
     assert_int_equal(proxy_answer_fields(&arena, h, false, &out), PROXY_FIELDS_OK);
     assert_true(out.is_event_stream);
     assert_true(out.has_keep_alive);
@@ -223,9 +233,10 @@ static void trailers_that_frame_or_route_are_dropped(void **state)
 static void the_accept_value_must_match_the_key(void **state)
 {
     (void)state;
-    const struct head *q = read_head(H1_REQUEST, "GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-                                                 "Sec-WebSocket-Version: 13\r\n"
-                                                 "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n");
+    const struct head *q =
+        read_head(H1_REQUEST, "GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+                              "Sec-WebSocket-Version: 13\r\n"
+                              "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n");
     static const struct {
         const char *upgrade, *connection, *accept;
         bool right;
@@ -237,8 +248,9 @@ static void the_accept_value_must_match_the_key(void **state)
         { "websocket", "close", "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=", false },
     };
     for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
-        struct str text = arena_printf(&arena, "HTTP/1.1 101 S\r\nUpgrade: %s\r\nConnection: %s\r\nSec-WebSocket-Accept: %s\r\n\r\n",
-                                       rows[i].upgrade, rows[i].connection, rows[i].accept);
+        struct str text =
+            arena_printf(&arena, "HTTP/1.1 101 S\r\nUpgrade: %s\r\nConnection: %s\r\nSec-WebSocket-Accept: %s\r\n\r\n",
+                         rows[i].upgrade, rows[i].connection, rows[i].accept);
         assert_int_equal(proxy_is_accepted(q, read_head(H1_RESPONSE, text.p)), rows[i].right);
     }
 }
