@@ -1,0 +1,10 @@
+noinst_LIBRARIES += src/libcli.a
+src_libcli_a_SOURCES = \
+	src/cli/check.c \
+	src/cli/cli.h \
+	src/cli/command.c \
+	src/cli/explain.c \
+	src/cli/find_conf.c \
+	src/cli/proxy.c \
+	src/cli/run.c \
+	src/cli/version.c

@@ -8,6 +8,7 @@ src_libconf_a_SOURCES = \
 	src/conf/conf.h \
 	src/conf/cpus.c \
 	src/conf/diag.c \
+	src/conf/doc.c \
 	src/conf/enums.def \
 	src/conf/foreign.def \
 	src/conf/headers.c \
@@ -17,6 +18,8 @@ src_libconf_a_SOURCES = \
 	src/conf/load.c \
 	src/conf/load.h \
 	src/conf/location.c \
+	src/conf/print.c \
+	src/conf/print.h \
 	src/conf/scope.c \
 	src/conf/settings.c \
 	src/conf/settings.h \
