@@ -7,11 +7,11 @@
  * if not; drop() takes it out of the table and frees it, or leaves that to the last lease.
  *
  * Invariants. Head and bytes of an entry come from one descriptor between two equal fstats, so an old head never
- * meets a new body; a file of which only the descriptor is kept is fstat'ed before each use for the same reason.
- * Size, device, inode, mtime and ctime identify a state, but timestamps advance in steps of milliseconds: an entry
- * read within 2 s of a change is read again after that, once. Only small files are kept as bytes, without descriptor.
- * "Absent" is remembered only for those who can do without the file, and has a share of its own, so that paths meant
- * for a backend cannot push files out.
+ * meets a new body; a file of which only the descriptor is kept is fstat'ed before use for the same reason, as often
+ * as timestamps can tell. Size, device, inode, mtime and ctime identify a state, but timestamps advance in steps of
+ * milliseconds: an entry read within 2 s of a change is read again after that, once. Only small files are kept as
+ * bytes, without descriptor. "Absent" is remembered only for those who can do without the file, and has a share of its
+ * own, so that paths meant for a backend cannot push files out.
  *
  * ETag (RFC 9110 §8.8.3): XXH3 of the content up to 1 MB, else size and mtime in ns; weak while the mtime is younger
  * than 2 s. An mtime before 1990 is a packer's constant: no Last-Modified, and no ETag that is made of it. One in the
@@ -38,6 +38,7 @@ enum {
     READ_TRIES = 3,
     SETTLE_MS = 2000,
     TOUCH_MS = 1000, /* the order of use is kept to this */
+    LOOK_MS = 5,     /* an open file's fstat; its timestamps are no finer */
     ABSENT_PATH = 512,
     MIN_BUCKETS = 64,
 };
@@ -377,7 +378,7 @@ static struct file *new_entry(const struct file_want *want, struct root *root, u
     f->root = root;
     f->generation = root->generation;
     f->fd = -1;
-    f->checked_ms = f->used_ms = want->now_ms;
+    f->checked_ms = f->looked_ms = f->used_ms = want->now_ms;
     return f;
 }
 
@@ -485,11 +486,14 @@ static bool is_usable(struct file_cache *c, const struct file_want *want, struct
     if (UNLIKELY(f->rebuild_ms != 0) && want->wall_ms >= f->rebuild_ms)
         return false;
     if (UNLIKELY(!fresh)) {
-        f->checked_ms = want->now_ms;
+        f->checked_ms = f->looked_ms = want->now_ms;
         return is_same(c, want, f);
     }
+    if (f->kind == FILE_BODY || want->now_ms - f->looked_ms < LOOK_MS)
+        return true;
+    f->looked_ms = want->now_ms;
     struct file_id now;
-    return f->kind == FILE_BODY || (stat_regular(f->fd, &now) == 0 && id_eq(&now, &f->id));
+    return stat_regular(f->fd, &now) == 0 && id_eq(&now, &f->id);
 }
 
 int file_cache_get(struct file_cache *c, const struct file_want *want, struct file **out)

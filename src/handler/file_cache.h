@@ -43,7 +43,9 @@ struct file {
     bool unsettled; /* it was being written: look again before the next use */
     bool is_young;  /* its validators are weak */
     bool hash_in_name;
-    uint64_t checked_ms, used_ms;
+    uint64_t checked_ms; /* by its path */
+    uint64_t looked_ms;  /* by its descriptor */
+    uint64_t used_ms;
     uint64_t rebuild_ms; /* wall time from which it must be read again, though it looks the same; 0: none */
     struct file_id id;
     int fd;           /* FILE_OPEN */

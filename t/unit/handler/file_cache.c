@@ -25,7 +25,16 @@ struct fixture {
     struct file_cache *cache;
     struct file_want want;
     char log[4096];
+    int n_fds; /* open at the beginning */
 };
+
+static int count_fds(void)
+{
+    int n = 0;
+    for (int fd = 0; fd < 256; fd++)
+        n += fcntl(fd, F_GETFD) >= 0;
+    return n;
+}
 
 static void on_log(void *arg, enum log_level level, struct str text)
 {
@@ -65,6 +74,7 @@ static int setup(void **state)
         return -1;
     snprintf(x->root, sizeof(x->root), "%s", in_dir(x, "root"));
     mkdir(x->root, 0755);
+    x->n_fds = count_fds();
     x->cache = file_cache_new(4);
     x->want = (struct file_want){
         .root = str_c(x->root),
@@ -92,6 +102,7 @@ static int teardown(void **state)
 {
     struct fixture *x = *state;
     file_cache_free(x->cache);
+    assert_int_equal(count_fds(), x->n_fds);
     log_set_sink(NULL, NULL);
     nftw(x->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
     free(x);
@@ -216,6 +227,7 @@ static void test_a_file_written_in_place_is_noticed_at_once_if_open(void **state
     int fd = open(in_dir(x, "root/a.txt"), O_WRONLY);
     assert_int_equal(write(fd, "longer", 6), 6);
     close(fd);
+    x->want.now_ms += 5; /* far from valid_ms */
     struct file *f = get(x, "a.txt");
     assert_int_equal(f->id.size, 6);
     assert_false(str_eq(f->validators.etag, str_c(etag)));
@@ -457,6 +469,8 @@ static void test_links_stay_beneath_the_root(void **state)
     put(x, "secret.txt", "secret", MTIME_S);
     mkdir(in_dir(x, "shared"), 0755);
     mkdir(in_dir(x, "shared/sub"), 0755);
+    mkdir(in_dir(x, "shared-not"), 0755);
+    put(x, "shared-not/s.txt", "sibling", MTIME_S);
     put(x, "shared/s.txt", "shared", MTIME_S);
     put(x, "shared/sub/t.txt", "deeper", MTIME_S);
     assert_int_equal(symlink("../secret.txt", in_dir(x, "shared/evil")), 0);
@@ -465,6 +479,7 @@ static void test_links_stay_beneath_the_root(void **state)
     assert_int_equal(symlink("/etc/hostname", in_dir(x, "root/absolute")), 0);
     assert_int_equal(symlink("/proc/self/environ", in_dir(x, "root/proc")), 0);
     assert_int_equal(symlink("../shared", in_dir(x, "root/shared")), 0);
+    assert_int_equal(symlink("../shared-not", in_dir(x, "root/sibling")), 0);
     assert_int_equal(symlink("loop", in_dir(x, "root/loop")), 0);
     assert_body(get(x, "inside"), "a");
     assert_int_equal(error_of(x, "up"), EXDEV);
@@ -486,6 +501,7 @@ static void test_links_stay_beneath_the_root(void **state)
     assert_body(get(x, "shared/s.txt"), "shared");
     assert_body(get(x, "shared/sub/t.txt"), "deeper");
     assert_int_equal(error_of(x, "shared/evil"), EXDEV);
+    assert_int_equal(error_of(x, "sibling/s.txt"), EXDEV);
     assert_int_equal(error_of(x, "shared/none"), ENOENT);
     assert_int_equal(error_of(x, "up"), EXDEV);
     assert_int_equal(error_of(x, "shared"), EISDIR);
