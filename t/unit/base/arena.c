@@ -42,8 +42,10 @@ static void pieces_are_aligned_and_apart(void **state)
         memset(p[i], (int)i, i + 1);
     }
     for (size_t n = 478; n <= 486; n++) { /* what just fits into a block, and what just does not */
-        memset(arena_alloc(&a, n), 0xff, n);
-        memset(arena_alloc(&a, 1), 0xff, 1);
+        char *full = arena_alloc(&a, n), *next = arena_alloc(&a, 1);
+        memset(full, 0xff, n);
+        *next = 1;
+        assert_true(next < full || next > full + 500 || next + 1 <= full + 484);
     }
     for (size_t i = 0; i < ARRAY_LEN(p); i++)
         for (size_t j = 0; j <= i; j++)
