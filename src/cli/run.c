@@ -30,6 +30,7 @@ static bool open_standard_fds(void)
 static int serve(struct conf *conf, const char *name, const char *path)
 {
     struct listeners listeners;
+    server_catch_signals(); /* from the first connection that could be made on */
     if (!open_standard_fds() || !listeners_open(&listeners, conf)) {
         conf_free(conf);
         return EXIT_FAILURE;
@@ -55,15 +56,10 @@ int cli_run_conf(struct conf_result *r, const char *name)
 
 int cli_run(int argc, char **argv)
 {
-    const char *path = NULL;
-    for (int i = 1; i < argc; i++) {
-        struct str word = str_c(argv[i]);
-        if (str_eq(word, STR("-c")) && i + 1 < argc) {
-            path = argv[++i];
-        } else {
-            fprintf(stderr, "usage: weir run [-c proxy.conf]\n");
-            return CLI_USAGE;
-        }
+    const char *path;
+    if (!cli_only_conf(argc, argv, &path)) {
+        fputs("usage: weir run [-c proxy.conf]\n", stderr);
+        return CLI_USAGE;
     }
     struct conf_result r;
     int status = cli_load_conf(path, &r);

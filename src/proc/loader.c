@@ -95,6 +95,7 @@ static struct generation *load(const struct loader *l)
 static void *run(void *arg)
 {
     struct loader *l = arg;
+    (void)pthread_setname_np(pthread_self(), "weir-loader");
     if (l->job == LOADER_CONF)
         l->result = load(l);
     else
@@ -118,7 +119,6 @@ bool loader_start(struct loader *l, enum loader_job job, const struct conf *in_f
         errno = error;
         return false;
     }
-    (void)pthread_setname_np(l->thread, "weir-loader");
     l->runs = true;
     return true;
 }

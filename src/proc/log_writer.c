@@ -376,6 +376,7 @@ static void farewell(struct log_writer *w)
 static void *run(void *arg)
 {
     struct log_writer *w = arg;
+    (void)pthread_setname_np(pthread_self(), "weir-log");
     for (bool stop = false; !stop;) {
         wait_for_work(w, TICK_MS);
         /* Asked before the round: what was put before the call goes where it belongs. */
@@ -451,7 +452,6 @@ bool log_writer_start(struct log_writer *w)
         errno = error;
         return false;
     }
-    (void)pthread_setname_np(w->thread, "weir-log");
     w->runs = true;
     return true;
 }

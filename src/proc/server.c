@@ -5,7 +5,8 @@
  * all of them, the generations of the configuration and the upstream table; not the listening sockets (who opened them
  * also closes them), which the loops only watch.
  *
- * Signals are blocked in every thread and read from a signalfd, so none interrupts anything. SIGPIPE is ignored.
+ * Signals are blocked in every thread and read from a signalfd, so none interrupts anything. SIGPIPE and SIGXFSZ are
+ * ignored: a client that has gone and a log at its size limit are errors of one write.
  *
  * The end has stages that only move forward. LAME_DUCK: everything is still accepted, but says Connection: close and
  * "not ready", while balancers in front notice; TCP_DEFER_ACCEPT is taken off first, or the kernel would reset the
@@ -47,6 +48,8 @@ struct loop_thread {
     bool runs;
     char name[16];
     int cpu; /* -1: anywhere */
+    atomic_bool accepts;
+    struct mail accepts_no_more;
 };
 
 struct process {
@@ -62,6 +65,7 @@ struct process {
     struct loader loader;
     bool reload_again; /* HUP came during a load */
     enum stage stage;
+    bool deaf;                    /* the sockets listen no more */
     uint64_t stage_until, end_at; /* 0: never */
     uint64_t resolve_at;          /* 0: no names */
 };
@@ -71,11 +75,19 @@ static const struct conf *conf_of(const struct process *p)
     return p->generations->snapshot.conf;
 }
 
+static void wake(const struct process *p)
+{
+    uint64_t one = 1;
+    ssize_t ignored = write(p->wake_fd, &one, sizeof one);
+    (void)ignored; /* full means it is awake already */
+}
+
 /* --- loop threads --- */
 
 static void *run_loop(void *arg)
 {
     struct loop_thread *t = arg;
+    (void)pthread_setname_np(pthread_self(), t->name);
     log_writer_bind_thread(t->ring, t->worker->index);
     crash_thread_begin(t->name);
     if (t->cpu >= 0) {
@@ -90,10 +102,9 @@ static void *run_loop(void *arg)
     worker_run(t->worker);
     crash_thread_end();
     struct process *p = t->process;
+    atomic_store(&t->accepts, false); /* the mail may have come too late to be read */
     atomic_fetch_sub(&p->running, 1);
-    uint64_t one = 1;
-    ssize_t ignored = write(p->wake_fd, &one, sizeof one);
-    (void)ignored;
+    wake(p);
     return NULL;
 }
 
@@ -134,6 +145,7 @@ static bool start_threads(struct process *p)
     for (unsigned i = 0; i < p->n_threads; i++) {
         struct loop_thread *t = &p->threads[i];
         atomic_fetch_add(&p->running, 1);
+        atomic_store(&t->accepts, true);
         int error = pthread_create(&t->thread, NULL, run_loop, t);
         if (error != 0) {
             atomic_fetch_sub(&p->running, 1);
@@ -141,7 +153,6 @@ static bool start_threads(struct process *p)
             return false;
         }
         t->runs = true;
-        (void)pthread_setname_np(t->thread, t->name);
     }
     return true;
 }
@@ -184,7 +195,7 @@ static void log_generation(const struct process *p)
 {
     const struct conf *c = conf_of(p);
     log_set_level(c->log_level);
-    log_write(LOG_NOTICE, "generation %llu: %s, %u sites, %u upstreams",
+    log_write(LOG_NOTICE, "generation %llu: %s (sites: %u, upstreams: %u)",
               (unsigned long long)p->generations->snapshot.generation, p->o->name, c->n_sites, c->n_upstreams);
 }
 
@@ -244,11 +255,36 @@ static void defer_off(int fd)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &(int){ 0 }, sizeof(int));
 }
 
-/* Ends listening while loops may still watch the descriptor: whoever connects now is refused instead of never answered.
- */
+/* Whoever connects from now on is refused instead of never answered. Closing is for whoever opened the socket. */
 static void listen_off(int fd)
 {
     (void)shutdown(fd, SHUT_RDWR);
+}
+
+/* Mails run in order: the loop has dealt with worker_stop by now. */
+static void on_accepts_no_more(struct loop *l, struct mail *mail)
+{
+    (void)l;
+    struct loop_thread *t = container_of(mail, struct loop_thread, accepts_no_more);
+    atomic_store(&t->accepts, false);
+    wake(t->process);
+}
+
+static void drain(struct process *p)
+{
+    stop_workers(p, false);
+    for (unsigned i = 0; i < p->n_threads; i++) {
+        p->threads[i].accepts_no_more.run = on_accepts_no_more;
+        mailbox_post(p->threads[i].worker->loop, &p->threads[i].accepts_no_more);
+    }
+}
+
+static bool some_loop_accepts(const struct process *p)
+{
+    for (unsigned i = 0; i < p->n_threads; i++)
+        if (atomic_load(&p->threads[i].accepts))
+            return true;
+    return false;
 }
 
 static void enter(struct process *p, enum stage stage)
@@ -262,9 +298,10 @@ static void enter(struct process *p, enum stage stage)
         set_listeners(p, defer_off);
         p->stage_until = now + c->timeouts.lame_duck;
         p->end_at = c->timeouts.shutdown > 0 ? now + c->timeouts.shutdown : 0;
+    } else if (stage == STAGE_DRAINING) {
+        drain(p);
     } else {
-        stop_workers(p, stage == STAGE_ENDING);
-        set_listeners(p, listen_off);
+        stop_workers(p, true);
     }
 }
 
@@ -339,14 +376,26 @@ static void on_signals(struct process *p)
     }
 }
 
+static void fill_set(sigset_t *set)
+{
+    sigemptyset(set);
+    for (size_t i = 0; i < ARRAY_LEN(signals); i++)
+        sigaddset(set, signals[i]);
+}
+
+void server_catch_signals(void)
+{
+    sigset_t set;
+    fill_set(&set);
+    (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN);
+}
+
 static bool open_fds(struct process *p)
 {
     sigset_t set;
-    sigemptyset(&set);
-    for (size_t i = 0; i < ARRAY_LEN(signals); i++)
-        sigaddset(&set, signals[i]);
-    (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
-    (void)signal(SIGPIPE, SIG_IGN);
+    fill_set(&set);
     p->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     p->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     return p->signal_fd >= 0 && p->wake_fd >= 0;
@@ -365,6 +414,10 @@ static void wait_until_the_end(struct process *p)
         if (p->loader.runs && atomic_load(&p->loader.done))
             on_loader_done(p);
         sweep_generations(p);
+        if (p->stage == STAGE_DRAINING && !p->deaf && !some_loop_accepts(p)) {
+            p->deaf = true;
+            set_listeners(p, listen_off);
+        }
         on_deadlines(p);
     }
 }
@@ -398,8 +451,7 @@ static void set_limits(struct process *p, const struct conf *c)
     uint64_t limit = privileges_raise_descriptors();
     uint64_t clients = c->limits.clients > 0 ? c->limits.clients : limit / 2;
     p->shared.clients_max = clients < UINT32_MAX ? (unsigned)clients : UINT32_MAX;
-    p->n_threads = c->workers;
-    log_write(LOG_NOTICE, "%u loops, %llu descriptors, at most %u clients", p->n_threads, (unsigned long long)limit,
+    log_write(LOG_NOTICE, "%u loops, %llu descriptors, at most %u clients", c->workers, (unsigned long long)limit,
               p->shared.clients_max);
     if (clients > limit / 2)
         log_write(LOG_WARN,
@@ -418,12 +470,13 @@ static bool start(struct process *p)
         return false;
     }
     p->upstreams = upstream_table_new();
-    p->threads = calloc(p->n_threads, sizeof p->threads[0]);
+    p->threads = calloc(c->workers, sizeof p->threads[0]);
     if (p->upstreams == NULL || p->threads == NULL) {
         log_write(LOG_ERROR, "cannot start: out of memory");
         conf_free(c);
         return false;
     }
+    p->n_threads = c->workers;
     p->generations = generation_new(c, 1, p->n_threads, p->upstreams, p->wake_fd);
     if (p->generations == NULL)
         return false;
@@ -449,7 +502,7 @@ static bool start(struct process *p)
 /* Whatever start got to: threads first, then what they used. */
 static void tear_down(struct process *p)
 {
-    for (unsigned i = 0; p->threads != NULL && i < p->n_threads; i++)
+    for (unsigned i = 0; i < p->n_threads; i++)
         if (p->threads[i].runs)
             pthread_join(p->threads[i].thread, NULL);
     if (p->loader.runs) {
@@ -457,12 +510,12 @@ static void tear_down(struct process *p)
         if (g != NULL)
             generation_free(g);
     }
-    for (unsigned i = 0; p->threads != NULL && i < p->n_threads; i++)
+    for (unsigned i = 0; i < p->n_threads; i++)
         worker_free(p->threads[i].worker);
     if (p->generations != NULL)
         log_write(LOG_NOTICE, "stopped");
     log_writer_free(p->logs);
-    for (unsigned i = 0; p->threads != NULL && i < p->n_threads; i++)
+    for (unsigned i = 0; i < p->n_threads; i++)
         log_ring_free(p->threads[i].ring);
     free(p->threads);
     while (p->generations != NULL) {
@@ -481,6 +534,7 @@ static void tear_down(struct process *p)
 
 int server_run(const struct server_options *o)
 {
+    server_catch_signals();
     struct process *p = calloc(1, sizeof *p);
     if (p == NULL || !open_fds(p) || (p->logs = log_writer_new()) == NULL) {
         log_write(LOG_ERROR, "cannot start: %s", strerror(errno));

@@ -15,6 +15,9 @@ struct server_options {
     const struct handler *const *handlers; /* by action_kind */
 };
 
+/* Holds signals back until server_run reads them. Before the sockets are opened: whoever can connect may also send one.
+ */
+void server_catch_signals(void);
 /* Serves until a signal ends it. The exit code: 0, or 1 when it could not start (logged). */
 int server_run(const struct server_options *o);
 
