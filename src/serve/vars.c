@@ -23,25 +23,10 @@ static struct str address(struct request *r, const struct ip *ip)
     return arena_dup(&r->arena, str_of(text, ip_print(ip, text)));
 }
 
-/* `name` as in $http_name: lower case, '_' for '-'. */
-static bool is_variable_of(struct str field, struct str name)
+static struct str field_value(const struct fields *fields, struct str name)
 {
-    if (field.n != name.n)
-        return false;
-    for (size_t i = 0; i < name.n; i++) {
-        char c = ascii_lower(field.p[i]);
-        if ((c == '-' ? '_' : c) != name.p[i])
-            return false;
-    }
-    return true;
-}
-
-static struct str field_value(const struct fields *f, struct str name)
-{
-    for (unsigned i = 0; i < f->n; i++)
-        if (is_variable_of(f->v[i].name, name))
-            return f->v[i].value;
-    return STR_NONE;
+    const struct field *f = fields_find(fields, name);
+    return f ? f->value : STR_NONE;
 }
 
 static struct str cookie(const struct request *r, struct str name)

@@ -1,0 +1,9 @@
+check_PROGRAMS += t/unit/serve/h1_head
+t_unit_serve_h1_head_SOURCES = t/unit/serve/h1_head.c
+t_unit_serve_h1_head_LDADD = src/libserve.a src/libhttp.a src/libbase.a $(CMOCKA_LIBS) $(WEIR_LIBS)
+check_PROGRAMS += t/unit/serve/request_path
+t_unit_serve_request_path_SOURCES = t/unit/serve/request_path.c
+t_unit_serve_request_path_LDADD = src/libserve.a src/libhttp.a src/libnet.a src/libconf.a src/libbase.a $(CMOCKA_LIBS) $(WEIR_LIBS)
+check_PROGRAMS += t/unit/serve/log_ring
+t_unit_serve_log_ring_SOURCES = t/unit/serve/log_ring.c
+t_unit_serve_log_ring_LDADD = src/libserve.a src/libbase.a $(CMOCKA_LIBS) $(WEIR_LIBS)
