@@ -17,7 +17,7 @@ A test says all it needs in its own body; everything it starts is stopped, by pi
 
 weir(conf, files={name: content}, env={}, args=(), wait=True, NAME=value…) → harness.server.Weir
     conf: @PORT@ and @PORTany@ become free ports (w.port, w.ports["PORTany"]), @DIR@ the server's directory w.dir,
-    @NAME@ the keyword. Relative paths in it are relative to w.dir. A control socket of its own is added.
+    @NAME@ the keyword. Relative paths in it are relative to w.dir.
     It returns when every @PORT…@ accepts. stderr is w.errors(), stdout (the access log) w.access().
     w.get/head/post/request(…) → wire.Response (.status .headers .get(name) .all(name) .body .complete .trailers);
     w.connect() → wire.Conn for raw bytes: .send(b"…") .response("GET") .at_eof() .half_close() .close(reset=True).

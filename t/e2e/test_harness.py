@@ -63,14 +63,13 @@ def test_a_server_that_does_not_start_fails_at_once_and_says_why(stand_in):
         stand_in(DIES="1", SAYS="no such thing")
 
 
-def test_values_ports_and_the_control_socket_reach_the_configuration(stand_in):
+def test_values_and_ports_reach_the_configuration(stand_in):
     w = stand_in()
     try:
         text = w.configure('a = "@PORT@"; b = "@PORT2@"; c = "@DIR@/x";')
         assert 'a = "%d"' % w.port in text
         assert 'b = "%d"' % w.ports["PORT2"] in text
         assert 'c = "%s/x"' % w.dir in text
-        assert 'control = "%s"' % w.control in text
         with pytest.raises(AssertionError, match="no value for @WHO@"):
             w.configure('a = "@WHO@";')
     finally:

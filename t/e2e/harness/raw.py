@@ -34,6 +34,12 @@ def chunked(body, path=b"/p", *lines, **kw):
     return post(path, b"Transfer-Encoding: chunked", *lines, body=body, **kw)
 
 
+def chunks(body, step):
+    """The body in chunks of this size, the last one included."""
+    pieces = (body[i:i + step] for i in range(0, len(body), step))
+    return b"".join(b"%x\r\n%s\r\n" % (len(p), p) for p in pieces) + b"0\r\n\r\n"
+
+
 class Talk:
     """What came of one connection. .responses; .closed: the server closed it; .requests: what the backend recorded."""
 

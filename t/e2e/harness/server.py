@@ -48,7 +48,6 @@ class Weir:
         self.error_path = os.path.join(self.dir, "error.log")
         self.access_path = os.path.join(self.dir, "access.log")
         self.conf_path = os.path.join(self.dir, "proxy.conf")
-        self.control = os.path.join(self.dir, "control.sock")
         for name, content in (files or {}).items():
             self.write(name, content)
         self.configure(conf)
@@ -85,8 +84,6 @@ class Weir:
             return str(self.ports[name])
 
         text = re.sub(r"@([A-Z][A-Z0-9_]*)@", value, conf)
-        if not re.search(r"^\s*control\s*=", text, re.M):
-            text += '\ncontrol = "%s";\n' % self.control
         self.write("proxy.conf", text)
         return text
 
@@ -95,7 +92,8 @@ class Weir:
     def start(self, args=(), wait=True):
         with open(self.error_path, "ab") as err, open(self.access_path, "ab") as out:
             self.proc = subprocess.Popen([BIN, "run", "-c", self.conf_path, *args], stdin=subprocess.DEVNULL,
-                                         stdout=out, stderr=err, cwd=self.dir, env=environment(self.env))
+                                         stdout=out, stderr=err, cwd=self.dir,
+                                         env=environment({"XDG_RUNTIME_DIR": self.dir, **(self.env or {})}))
         if wait:
             for port in self.ports.values():
                 util.wait_for("weir listens on %d" % port, 10, lambda: self._up(port))
@@ -148,6 +146,7 @@ class Weir:
         """Writes the new configuration, sends HUP and waits for the server's word in the error log (at level notice)."""
         if conf is not None:
             self.configure(conf)
+        self.wait_error(r"generation \d+: ")  # the first one may still be on its way to the log
         before = len(self.errors())
         self.send_signal(signal.SIGHUP)
         word = util.wait_for("the server's answer to a reload", 10, lambda: re.search(
