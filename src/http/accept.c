@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Content negotiation (RFC 9110 §12.4.2, §12.5.1, §12.5.3): how much a client wants a coding or a media type.
- * Reads the lines of one field; nothing is kept. The most specific member that fits decides, of two equal ones the first.
+ * Content negotiation (RFC 9110 §12.4.2, §12.5.1, §12.5.3): how much a client wants a
+ * coding or a media type. Reads the lines of one field; nothing is kept, nothing
+ * allocated. The most specific member that fits decides, of two equal ones the first;
+ * what is malformed is as if it were not there. Whether the answer is worth coding,
+ * and what Vary has to say then, is for the caller.
  */
 #include "http/accept.h"
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table behind chars.h. Constant data only: each byte has the set of places it may stand in, worked out from the
- * grammars of RFC 9110 §5.5, §5.6.2, §5.6.4 and RFC 3986 §2.2, §3.2.2, §3.3. Control bytes but HTAB are in none of
- * them, so no parser that asks here can let one through.
+ * The table behind chars.h. Constant data only, so that it can be shared by every thread.
+ * Each byte has the set of places it may stand in, worked out from the grammars of RFC 9110 §5.5, §5.6.2, §5.6.4 and
+ * RFC 3986 §2.2, §3.2.2, §3.3. Control bytes but HTAB are in none of them, so no parser that asks here can let one
+ * through; bytes above 0x7f are text in field values and quoted strings, nowhere else.
+ * Entries must not overlap: the compiler warns of a byte that is set twice.
  */
 #include "http/chars.h"
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Conditional requests (RFC 9110 §13). The caller has found the representation and knows that the answer without any
- * condition would be 200; here it is decided whether it becomes 304 or 412, in the order of §13.2.2:
- * If-Match, else If-Unmodified-Since; then If-None-Match, else If-Modified-Since. A date that is none, or that comes
- * twice, is as if it were not there; a list that is malformed matches only what stands before the fault.
+ * Conditional requests (RFC 9110 §13).
+ * The caller has found the representation and knows that the answer without any condition would be 200; here it is
+ * decided whether it becomes 304 or 412, in the order of §13.2.2: If-Match, else If-Unmodified-Since; then
+ * If-None-Match, else If-Modified-Since.
+ * A date that is none, or that comes twice, is as if it were not there; a list that is malformed matches only what
+ * stands before the fault. Nothing is kept, nothing allocated.
  */
 #include "http/cond.h"
 
@@ -36,8 +38,8 @@ static bool is_etag_char(char c)
     return u == 0x21 || (u >= 0x23 && u != 0x7f);
 }
 
-/* The next entity-tag of a list (§8.8.3: no escapes, a comma is an ordinary character inside). False at the end, or where
- * the list is malformed. */
+/* The next entity-tag of a list (§8.8.3: no escapes, a comma is an ordinary character inside). False at the end, or
+ * where the list is malformed. */
 static bool next_etag(struct str list, size_t *at, struct str *tag)
 {
     size_t i = *at;

@@ -13,7 +13,8 @@
 
 static const char day_names[7][4] = { "Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed" }; /* 1970-01-01 was a Thursday */
 static const struct str long_days[7] = {
-    { "Thursday", 8 }, { "Friday", 6 }, { "Saturday", 8 }, { "Sunday", 6 }, { "Monday", 6 }, { "Tuesday", 7 }, { "Wednesday", 9 },
+    { "Thursday", 8 }, { "Friday", 6 },  { "Saturday", 8 },  { "Sunday", 6 },
+    { "Monday", 6 },   { "Tuesday", 7 }, { "Wednesday", 9 },
 };
 static const char month_names[12][4] = {
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
@@ -211,8 +212,7 @@ bool date_parse(struct str text, int64_t now, int64_t *seconds)
     if (!s.good || s.rest.n != 0 || s.date.day < 1 || s.date.day > 31)
         return false;
     int64_t days = days_of(s.date);
-    struct civil back = civil_of(days); /* the 31st of a month of 30 days is another day */
-    if (back.day != s.date.day || back.month != s.date.month)
+    if (civil_of(days).month != s.date.month) /* the 31st of a month of 30 days */
         return false;
     *seconds = days * DAY + s.seconds;
     return true;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Header fields: the list of lines of one head, and the names weir knows.
- * The list owns nothing but its array, which lies in the caller's arena and doubles there; the bytes of names and values
- * belong to whoever added them. Order is kept by every operation, repeated names stay separate lines (RFC 9110 §5.3:
- * Set-Cookie cannot be joined). Invariant: bit i of `have` is set exactly if a line with id i is in the list.
+ * The list owns nothing but its array, which lies in the caller's arena and doubles there; the bytes of names and
+ * values belong to whoever added them. Order is kept by every operation, repeated names stay separate lines (RFC
+ * 9110 §5.3: Set-Cookie cannot be joined).
+ * Invariant: bit i of `have` is set exactly if a line with id i is in the list.
  * Lists inside values follow RFC 9110 §5.6.1, tokens and quoted strings §5.6.2 and §5.6.4.
  */
 #include "http/fields.h"
@@ -17,7 +18,7 @@ static const struct str names[F_COUNT] = {
 };
 
 /* Equal but for case, for a canonical name of ours: letters, digits and '-'. Folding by |0x20 maps only controls onto
- * bytes it must not, and those are counted as different. No branch in the loop: it runs for every field of every head. */
+ * bytes it must not, and those count as different. No branch in the loop: it runs for every field of every head. */
 static bool is_name(const char *p, struct str name)
 {
     unsigned diff = 0;
@@ -51,10 +52,14 @@ enum field_id field_id_of(struct str name)
         break;
     case 14: IS(CONTENT_LENGTH) IS(HTTP2_SETTINGS) break;
     case 15: IS(ACCEPT_ENCODING) IS(X_FORWARDED_FOR) break;
-    case 16: IS(CONTENT_ENCODING) IS(WWW_AUTHENTICATE) IS(PROXY_CONNECTION) IS(X_FORWARDED_HOST) IS(X_FORWARDED_PORT)
-             IS(X_ACCEL_REDIRECT) break;
-    case 17: IS(IF_MODIFIED_SINCE) IS(TRANSFER_ENCODING) IS(SEC_WEBSOCKET_KEY) IS(X_FORWARDED_PROTO) IS(X_ACCEL_BUFFERING)
-             break;
+    case 16:
+        IS(CONTENT_ENCODING) IS(WWW_AUTHENTICATE) IS(PROXY_CONNECTION)
+        IS(X_FORWARDED_HOST) IS(X_FORWARDED_PORT) IS(X_ACCEL_REDIRECT)
+        break;
+    case 17:
+        IS(IF_MODIFIED_SINCE) IS(TRANSFER_ENCODING) IS(SEC_WEBSOCKET_KEY)
+        IS(X_FORWARDED_PROTO) IS(X_ACCEL_BUFFERING)
+        break;
     case 18: IS(PROXY_AUTHENTICATE) break;
     case 19: IS(IF_UNMODIFIED_SINCE) IS(PROXY_AUTHORIZATION) break;
     case 20: IS(SEC_WEBSOCKET_ACCEPT) break;

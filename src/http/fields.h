@@ -28,9 +28,9 @@
     X(TRANSFER_ENCODING, "Transfer-Encoding") X(UPGRADE, "Upgrade") X(USER_AGENT, "User-Agent") X(VARY, "Vary") \
     X(VIA, "Via") X(WARNING, "Warning") X(WWW_AUTHENTICATE, "WWW-Authenticate") \
     X(X_ACCEL_BUFFERING, "X-Accel-Buffering") X(X_ACCEL_REDIRECT, "X-Accel-Redirect") \
-    X(X_FORWARDED_FOR, "X-Forwarded-For") X(X_FORWARDED_HOST, "X-Forwarded-Host") X(X_FORWARDED_PORT, "X-Forwarded-Port") \
-    X(X_FORWARDED_PROTO, "X-Forwarded-Proto") X(X_REAL_IP, "X-Real-IP") X(X_REQUEST_ID, "X-Request-ID") \
-    X(X_SENDFILE, "X-Sendfile")
+    X(X_FORWARDED_FOR, "X-Forwarded-For") X(X_FORWARDED_HOST, "X-Forwarded-Host") \
+    X(X_FORWARDED_PORT, "X-Forwarded-Port") X(X_FORWARDED_PROTO, "X-Forwarded-Proto") \
+    X(X_REAL_IP, "X-Real-IP") X(X_REQUEST_ID, "X-Request-ID") X(X_SENDFILE, "X-Sendfile")
 
 enum field_id {
     F_OTHER,

@@ -26,18 +26,17 @@ static bool read_length(struct head *head)
     return true;
 }
 
-static bool is_chunked(const struct head *head, const struct field *coding)
+/* The rules that requests and answers share, also those without a body. */
+static enum h1_bad read_framing(struct head *head, bool *chunked)
 {
-    return str_eq_nocase(coding->value, STR("chunked")) && fields_next(&head->fields, coding) == NULL;
-}
-
-/* The rules that requests and answers share; *coding is the Transfer-Encoding line or NULL. */
-static enum h1_bad read_framing(struct head *head, const struct field **coding)
-{
-    *coding = fields_get(&head->fields, F_TRANSFER_ENCODING);
-    if (*coding != NULL && (head->minor == 0 || fields_get(&head->fields, F_CONTENT_LENGTH) != NULL))
+    const struct field *coding = fields_get(&head->fields, F_TRANSFER_ENCODING);
+    *chunked = coding != NULL;
+    if (coding == NULL)
+        return read_length(head) ? H1_BAD_NONE : H1_BAD_LENGTH;
+    if (head->minor == 0 || fields_get(&head->fields, F_CONTENT_LENGTH) != NULL)
         return H1_BAD_FRAMING;
-    return read_length(head) ? H1_BAD_NONE : H1_BAD_LENGTH;
+    bool is_right = str_eq_nocase(coding->value, STR("chunked")) && fields_next(&head->fields, coding) == NULL;
+    return is_right ? H1_BAD_NONE : H1_BAD_CODING;
 }
 
 static void read_connection(struct head *head)
@@ -65,17 +64,15 @@ static bool is_host_right(const struct head *head)
 
 enum h1_bad h1_frame_request(struct head *head)
 {
-    const struct field *coding;
-    enum h1_bad bad = read_framing(head, &coding);
+    bool chunked;
+    enum h1_bad bad = read_framing(head, &chunked);
     if (bad != H1_BAD_NONE)
         return bad;
-    if (coding != NULL && !is_chunked(head, coding))
-        return H1_BAD_CODING;
     if (!is_host_right(head))
         return H1_BAD_HOST;
     read_connection(head);
     head->expect_continue = head->minor > 0 && fields_have_token(&head->fields, F_EXPECT, STR("100-continue"));
-    head->body = coding != NULL ? BODY_CHUNKED : head->length > 0 ? BODY_LENGTH : BODY_NONE;
+    head->body = chunked ? BODY_CHUNKED : head->length > 0 ? BODY_LENGTH : BODY_NONE;
     if (head->method == METHOD_CONNECT) { /* what follows is no HTTP, whatever the fields say */
         head->body = BODY_NONE;
         head->keep_alive = false;
@@ -85,16 +82,14 @@ enum h1_bad h1_frame_request(struct head *head)
 
 enum h1_bad h1_frame_response(struct head *head, enum method request_method)
 {
-    const struct field *coding;
-    enum h1_bad bad = read_framing(head, &coding);
+    bool chunked;
+    enum h1_bad bad = read_framing(head, &chunked);
     if (bad != H1_BAD_NONE)
         return bad;
     read_connection(head);
     if (request_method == METHOD_HEAD || status_has_no_body(head->status))
         head->body = BODY_NONE;
-    else if (coding != NULL && !is_chunked(head, coding))
-        return H1_BAD_CODING;
-    else if (coding != NULL)
+    else if (chunked)
         head->body = BODY_CHUNKED;
     else if (head->has_length)
         head->body = BODY_LENGTH;

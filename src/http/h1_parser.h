@@ -70,7 +70,8 @@ void h1_section_init(struct h1_section *s, struct arena *a, uint32_t max_fields)
 /* off: where p[*at] lies in the whole. Otherwise as h1_line_feed. */
 enum h1_bad h1_section_feed(struct h1_section *s, const char *p, size_t n, size_t *at, uint32_t off, bool *done);
 /* The rows as fields over `text`, with `spare` unused places. False: out of memory. */
-bool h1_section_fields(const struct h1_section *s, const char *text, struct arena *a, unsigned spare, struct fields *f) MUST_USE;
+bool h1_section_fields(const struct h1_section *s, const char *text, struct arena *a, unsigned spare,
+                       struct fields *f) MUST_USE;
 
 /* h1_chunk.c: the line before the data of a chunk (RFC 9112 §7.1). */
 struct h1_chunk {

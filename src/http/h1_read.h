@@ -81,12 +81,14 @@ struct h1_read {
 void h1_read_init(struct h1_read *h, enum h1_kind kind, const struct h1_limits *limits, struct arena *arena);
 /* Responses: tell the method of the request before its answer's head is fed. */
 void h1_read_expect(struct h1_read *h, enum method request_method);
-/* Takes up to n bytes, sets *used, returns one event. Bytes of a partial head are copied into the arena. With n == 0 (p may
- * then be NULL) it returns an H1_END that is due, else H1_MORE: a message may be complete with the last byte fed. */
+/* Takes up to n bytes, sets *used, returns one event. Bytes of a partial head are copied into the arena. With n == 0 (p
+ * may then be NULL) it returns the H1_END that is due, else H1_MORE: the last byte fed may have completed a message. */
 enum h1_event h1_read_feed(struct h1_read *h, const char *p, size_t n, size_t *used) MUST_USE;
-/* The peer has sent FIN. H1_END if that completes a BODY_UNTIL_CLOSE body; H1_MORE if no message had begun; else H1_BAD. */
+/* The peer has sent FIN. H1_END if the message is complete or this completes it (BODY_UNTIL_CLOSE); H1_MORE if none had
+ * begun; else H1_BAD. */
 enum h1_event h1_read_eof(struct h1_read *h) MUST_USE;
-/* After H1_END (or an interim response's head): ready for the next message on this connection. The caller resets the arena itself, before. */
+/* After H1_END (or an interim response's head): ready for the next message on this connection. The caller resets the
+ * arena itself, before. */
 void h1_read_next(struct h1_read *h);
 /* Has any byte of a message (other than blank lines) been fed since init or next? */
 bool h1_read_has_begun(const struct h1_read *h);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Field sections: the fields of a head, and those after the last chunk.
- * llhttp splits the lines and holds Content-Length and Transfer-Encoding against each other. It is started on a constant
- * start line (h1_line.c has read the real one), and stopped at the empty line: it never sees a body, so its state cannot
- * outlive a message.
- * Beside it runs a scan for line ends of our own. Even strict, llhttp takes obsolete folding (RFC 9112 §5.2), an empty
- * name, and a bare LF as the empty line; and where a head ends is too important to have one opinion about: if the two
- * disagree, the message is malformed. Of two faults the one at the earlier byte is reported, so that the answer does not
- * depend on how the bytes came.
+ * Field sections: the fields of a head, and those after the last chunk (RFC 9112 §5, §7.1.2).
+ * llhttp splits the lines and holds Content-Length and Transfer-Encoding against each other. It is started on a
+ * constant start line (h1_line.c has read the real one), and stopped at the empty line: it never sees a body, so its
+ * state cannot outlive a message.
+ * Beside it runs a scan for line ends of our own. Even strict, llhttp takes obsolete folding (§5.2), an empty name,
+ * and a bare LF as the empty line; and where a head ends is too important to have one opinion about: if the two
+ * disagree, the message is malformed.
+ * Of two faults the one at the earlier byte is reported, so that the answer does not depend on how the bytes came.
  */
 #include "http/h1_parser.h"
 
@@ -163,8 +163,8 @@ static enum h1_bad why(const struct h1_section *s, llhttp_errno_t error)
     }
 }
 
-/* llhttp refuses a HTAB after a Content-Length, where RFC 9112 §5.1 has OWS. A blank is as good as another in a field, and
- * its value is taken from the bytes received, so llhttp is shown SP for every HTAB. */
+/* llhttp refuses a HTAB after a Content-Length, where RFC 9112 §5.1 has OWS. In a field one blank is as good as
+ * another, and its value is taken from the bytes received: llhttp is shown SP for every HTAB. */
 static llhttp_errno_t execute(struct h1_section *s, const char *p, size_t n, uint32_t off)
 {
     static const char blank = ' ';
@@ -203,7 +203,8 @@ enum h1_bad h1_section_feed(struct h1_section *s, const char *p, size_t n, size_
     return bad;
 }
 
-bool h1_section_fields(const struct h1_section *s, const char *text, struct arena *a, unsigned spare, struct fields *f)
+bool h1_section_fields(const struct h1_section *s, const char *text, struct arena *a, unsigned spare,
+                       struct fields *f)
 {
     if (!fields_reserve(f, a, s->n + spare))
         return false;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * HTTP/1.1 serialisation: the size is worked out first, then one piece of the caller's arena is filled. Nothing is
- * checked and nothing is added: whoever puts a line into a `struct fields` has made sure that its value can stand in one
- * (is_field_value). RFC 9112 §3, §4, §5, §7.1.
+ * HTTP/1.1 serialisation (RFC 9112 §3, §4, §5, §7.1).
+ * The size is worked out first, then one piece of the caller's arena is filled and belongs to it.
+ * Nothing is checked and nothing is added: whoever puts a line into a `struct fields` has made sure that its value
+ * can stand in one (is_field_value), and which fields go is decided by the handlers and the header filter.
+ * The version is always weir's own, 1.1 (RFC 9112 §2.3).
  */
 #include "http/h1_write.h"
 
@@ -50,7 +52,8 @@ struct str h1_write_request(struct arena *a, struct str method, struct str targe
     return str_of(p, size);
 }
 
-struct str h1_write_response(struct arena *a, uint16_t status, struct str reason, struct str block, const struct fields *f)
+struct str h1_write_response(struct arena *a, uint16_t status, struct str reason, struct str block,
+                             const struct fields *f)
 {
     struct str line = reason.n == 0 ? status_line(status) : STR_NONE;
     struct str version = STR("HTTP/1.1 ");

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What can be said of a head whatever the protocol version that brought it: what its method means (RFC 9110 §9) and
- * whether it opens a WebSocket (RFC 6455 §4.1). Reads only; a head and its bytes belong to whoever filled it.
- * Methods are case-sensitive: "get" is a method weir knows nothing about.
+ * whether it opens a WebSocket (RFC 6455 §4.1).
+ * Reads only; a head and its bytes belong to whoever filled it. Methods are case-sensitive: "get" is a method weir
+ * knows nothing about, and is neither served from disk nor sent a second time.
+ * The test for a WebSocket is as strict as the RFC, so that what is not one is not taken for a tunnel later.
  */
 #include "http/head.h"
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Media types by file name extension (RFC 9110 §8.3; names from the IANA registry, JavaScript by RFC 9239).
- * A sorted table, searched by halves. Anything unknown is application/octet-stream: a browser then asks instead of
- * guessing. Text is declared to be UTF-8, which is what editors have written for two decades.
+ * Media types by file name extension (RFC 9110 §8.3; names from the IANA registry,
+ * JavaScript by RFC 9239). A sorted table, searched by halves; a test holds it to its
+ * order. Anything unknown is application/octet-stream: a browser then asks instead of
+ * guessing. Text is declared to be UTF-8, which is what editors have written for two
+ * decades; JSON and SVG say so themselves.
  */
 #include "http/mime.h"
 

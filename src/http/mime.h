@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Media types of files. Pure. */
 #ifndef HTTP_MIME_H
 #define HTTP_MIME_H
 

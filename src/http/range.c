@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Range requests (RFC 9110 §14.1.2, §14.2): which bytes of a representation are asked for.
- * One pass over the value, ranges coalesced as they come, so that neither memory nor the bytes of the answer grow with
- * what is asked (§17.15): at no time do two of the ranges kept overlap or touch. A range that joins others takes the
- * place of the earliest of them. Numbers saturate: a position beyond any length is beyond this one.
+ * One pass over the value, ranges coalesced as they come, so that neither memory nor the bytes of the answer grow
+ * with what is asked (§17.15). Invariant: at no time do two of the ranges kept overlap or touch. A range that joins
+ * others takes the place of the earliest of them.
+ * Numbers saturate: a position beyond any length is beyond this one.
+ * Whether there is one Range field, and whether it applies (method, If-Range), is for the caller.
  */
 #include "http/range.h"
 

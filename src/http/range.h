@@ -18,8 +18,8 @@ enum range_result {
     RANGE_UNSATISFIABLE, /* 416 */
 };
 
-/* value: the one Range field. length: bytes of the representation. Overlapping and adjacent ranges are coalesced when there
- * are more than one; the sum never exceeds length. */
+/* value: the one Range field. length: bytes of the representation. Overlapping and adjacent ranges are coalesced when
+ * there are more than one; the sum never exceeds length. */
 enum range_result range_plan(struct str value, uint64_t length, struct range out[RANGE_MAX], unsigned *count) MUST_USE;
 
 #endif

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Status codes and their reason phrases, from the IANA registry of HTTP status codes (RFC 9110 §15 and others).
- * One table of complete status lines, indexed by the code; the reason is a part of its line.
+ * Status codes and their reason phrases, from the IANA registry of HTTP status codes
+ * (RFC 9110 §15 and others). One table of complete status lines, indexed by the code,
+ * so that the common answer needs no formatting; the reason is a part of its line. A
+ * code that is not in the table is sent with an empty reason, which RFC 9112 §4
+ * allows.
  */
 #include "http/status.h"
 
-#define LINE(code, reason) [(code) - 100] = { "HTTP/1.1 " #code " " reason "\r\n", sizeof("HTTP/1.1 999 " reason "\r\n") - 1 }
+#define LINE(code, reason) \
+    [(code) - 100] = { "HTTP/1.1 " #code " " reason "\r\n", sizeof("HTTP/1.1 999 " reason "\r\n") - 1 }
 
 enum { REASON_AT = sizeof("HTTP/1.1 200 ") - 1, CRLF = 2 };
 

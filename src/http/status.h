@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* What is known of each status code. Pure. */
 #ifndef HTTP_STATUS_H
 #define HTTP_STATUS_H
 

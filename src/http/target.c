@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The request target: what a backend gets byte for byte, and the path that routing and files use (RFC 9112 §3.2,
- * RFC 3986 §2.1, §5.2.4), both from the same bytes. Also Host, whose grammar is that of a target's authority.
+ * The request target: what a backend gets byte for byte, and the path that routing and files use (RFC 9112 §3.2, RFC
+ * 3986 §2.1, §5.2.4), both from the same bytes. Also Host, whose grammar is that of a target's authority.
  * The path is decoded exactly once; then its dot segments are resolved; then runs of slashes become one. A path that
  * needs none of this is raw_path itself: nothing is copied. Everything else is made in the arena.
- * The danger is a backend that resolves the raw bytes to another path than the one that was judged here; such a target
- * is `tricky`: resolving before decoding gives another path than after, or ".." takes back an empty segment, which one
- * reader drops with the slash before it and another has merged away.
+ * The danger is a backend that resolves the raw bytes to another path than the one that was judged here. Such a
+ * target is `tricky`: resolving before decoding gives another path than after, or ".." takes back an empty segment,
+ * which one reader drops with the slash before it and another has merged away.
  */
 #include "http/target.h"
 
@@ -14,8 +14,8 @@
 
 #include "http/chars.h"
 
-/* Resolves "." and ".." segments in place; p[0] is '/'. Returns the new length, -1 above the root. *took_empty is set if
- * ".." removed an empty segment. */
+/* Resolves "." and ".." segments in place; p[0] is '/'. Returns the new length, -1 above the root. *took_empty is set
+ * if ".." removed an empty segment. */
 static ptrdiff_t resolve_dots(char *p, size_t n, bool *took_empty)
 {
     size_t out = 0, in = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The request target (RFC 9112 §3.2, RFC 3986): the bytes as sent, and beside them the decoded path that routing and files
- * use. Decoded once, then dot segments resolved, then runs of slashes merged. Pure.
+ * The request target (RFC 9112 §3.2, RFC 3986): the bytes as sent, and beside them the decoded path that routing and
+ * files use. Decoded once, then dot segments resolved, then runs of slashes merged. Pure.
  */
 #ifndef HTTP_TARGET_H
 #define HTTP_TARGET_H
@@ -16,14 +16,16 @@ struct target {
     struct str raw_path;  /* raw without the query */
     struct str query;     /* without '?'; has_query tells "/x?" from "/x" */
     bool has_query;
-    struct str path;      /* decoded, resolved, merged; starts with '/'; in the arena (or raw_path itself if nothing changed) */
+    struct str path;      /* decoded, resolved, merged; starts with '/' ("/" for asterisk and authority); in the arena,
+                           * or raw_path itself if nothing changed */
     struct str authority; /* absolute-form and authority-form: host[:port] from the target; else empty */
-    bool tricky; /* an encoded '/' or '.' changed the result of dot resolution: 400 where a backend would see the raw bytes */
+    bool tricky;          /* an encoded '/' or '.', or an empty segment before "..", changed the result of dot
+                           * resolution: 400 where a backend would see the raw bytes */
 };
 
 enum target_result {
     TARGET_OK,
-    TARGET_BAD,       /* malformed: bad percent escape, %00, fragment, control byte, byte >= 0x80, wrong form for the method */
+    TARGET_BAD,        /* bad percent escape, %00, fragment, control byte, byte >= 0x80, wrong form for the method */
     TARGET_ABOVE_ROOT, /* ".." leads above "/" */
     TARGET_NO_MEMORY,
 };
@@ -31,11 +33,12 @@ enum target_result {
 /* Parses the target of a request with this method. */
 enum target_result target_parse(struct target *t, struct str raw, enum method m, struct arena *a) MUST_USE;
 
-/* Host (RFC 9110 §7.2): splits "name", "name:port", "[v6]:port". *name without port, *port 0 if absent. False: malformed.
- * An empty value is malformed. */
+/* Host (RFC 9110 §7.2): splits "name", "name:port", "[v6]:port". *name without port, but with the brackets; *port 0 if
+ * absent or empty. False: malformed. An empty value is malformed. */
 bool host_parse(struct str value, struct str *name, uint16_t *port) MUST_USE;
 
-/* Percent-encodes a decoded path for use in a Location or a listing: everything but unreserved, sub-delims, ':', '@', '/'. */
+/* Percent-encodes a decoded path for use in a Location or a listing: everything but unreserved, sub-delims, ':', '@'
+ * and '/'. p is NULL when memory is out. */
 struct str path_encode(struct arena *a, struct str path) MUST_USE;
 
 #endif

@@ -1,0 +1,20 @@
+# Each target is a .c file of its own name with a folder of seeds in t/fuzz/corpus; build with --enable-fuzzers.
+EXTRA_DIST += t/fuzz/corpus
+FUZZ_LIBS = src/libhttp.a src/libbase.a $(WEIR_LIBS)
+
+if FUZZERS
+noinst_PROGRAMS += t/fuzz/h1_read
+t_fuzz_h1_read_SOURCES = t/fuzz/h1_read.c
+t_fuzz_h1_read_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)
+t_fuzz_h1_read_LDADD = $(FUZZ_LIBS)
+
+noinst_PROGRAMS += t/fuzz/range
+t_fuzz_range_SOURCES = t/fuzz/range.c
+t_fuzz_range_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)
+t_fuzz_range_LDADD = $(FUZZ_LIBS)
+
+noinst_PROGRAMS += t/fuzz/target
+t_fuzz_target_SOURCES = t/fuzz/target.c
+t_fuzz_target_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)
+t_fuzz_target_LDADD = $(FUZZ_LIBS)
+endif

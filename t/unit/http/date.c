@@ -23,9 +23,10 @@ static void test_print(void **state)
         date_print(out, t);
         assert_non_null(gmtime_r(&libc, &tm));
         static const char *const days[] = { "Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat" };
-        static const char *const months[] = { "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec" };
+        static const char *const months[] = { "Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                              "Jul", "Aug", "Sep", "Oct", "Nov", "Dec" };
         int n = snprintf(wanted, sizeof wanted, "%s, %02d %s %04d %02d:%02d:%02d GMT", days[tm.tm_wday], tm.tm_mday,
-            months[tm.tm_mon], tm.tm_year + 1900, tm.tm_hour, tm.tm_min, tm.tm_sec);
+                         months[tm.tm_mon], tm.tm_year + 1900, tm.tm_hour, tm.tm_min, tm.tm_sec);
         if (!str_eq(str_of(out, HTTP_DATE), str_of(wanted, (size_t)n)))
             fail_msg("%lld: %.29s, not %s", (long long)t, out, wanted);
         int64_t back;
@@ -67,7 +68,8 @@ static void test_not_dates(void **state)
         "Sun, 06 Nov 1994 08:49:61 GMT", "Sun, 00 Nov 1994 08:49:37 GMT", "Sun, 31 Nov 1994 08:49:37 GMT",
         "Sun, 29 Feb 1900 08:49:37 GMT", "Sun, 29 Feb 1995 08:49:37 GMT", "Sun, 06 Nov 94 08:49:37 GMT",
         "Sunday, 06-Nov-1994 08:49:37 GMT", "Sunday, 06 Nov 94 08:49:37 GMT", "Sun Nov 6 08:49:37 1994",
-        "Sun Nov 06 08:49:37 94", "Sun Nov  6 08:49:37 1994 GMT", "Sun, 06 Nov +994 08:49:37 GMT", "784111777", "0", "-1",
+        "Sun Nov 06 08:49:37 94", "Sun Nov  6 08:49:37 1994 GMT", "Sun, 06 Nov +994 08:49:37 GMT", "784111777", "0",
+        "-1",
     };
     int64_t seconds;
     for (size_t i = 0; i < ARRAY_LEN(bad); i++)

@@ -19,7 +19,8 @@ static int begin(void **state)
     (void)state;
     arena_init(&arena, NULL);
     two = (struct fields){ 0 };
-    return fields_add(&two, &arena, STR("X-MiXeD"), STR("q"), F_OTHER) && fields_add_id(&two, &arena, F_DATE, STR("")) ? 0 : -1;
+    bool good = fields_add(&two, &arena, STR("X-MiXeD"), STR("q"), F_OTHER);
+    return good && fields_add_id(&two, &arena, F_DATE, STR("")) ? 0 : -1;
 }
 
 static int end(void **state)

@@ -16,9 +16,25 @@ check_PROGRAMS += t/unit/http/fields
 t_unit_http_fields_SOURCES = t/unit/http/fields.c
 t_unit_http_fields_LDADD = $(HTTP_TEST_LIBS)
 
+check_PROGRAMS += t/unit/http/h1_chunk
+t_unit_http_h1_chunk_SOURCES = t/unit/http/h1_chunk.c t/unit/http/h1_rows.h
+t_unit_http_h1_chunk_LDADD = $(HTTP_TEST_LIBS)
+
+check_PROGRAMS += t/unit/http/h1_frame
+t_unit_http_h1_frame_SOURCES = t/unit/http/h1_frame.c t/unit/http/h1_rows.h
+t_unit_http_h1_frame_LDADD = $(HTTP_TEST_LIBS)
+
+check_PROGRAMS += t/unit/http/h1_line
+t_unit_http_h1_line_SOURCES = t/unit/http/h1_line.c t/unit/http/h1_rows.h
+t_unit_http_h1_line_LDADD = $(HTTP_TEST_LIBS)
+
 check_PROGRAMS += t/unit/http/h1_read
-t_unit_http_h1_read_SOURCES = t/unit/http/h1_read.c
+t_unit_http_h1_read_SOURCES = t/unit/http/h1_read.c t/unit/http/h1_rows.h
 t_unit_http_h1_read_LDADD = $(HTTP_TEST_LIBS)
+
+check_PROGRAMS += t/unit/http/h1_section
+t_unit_http_h1_section_SOURCES = t/unit/http/h1_section.c t/unit/http/h1_rows.h
+t_unit_http_h1_section_LDADD = $(HTTP_TEST_LIBS)
 
 check_PROGRAMS += t/unit/http/h1_write
 t_unit_http_h1_write_SOURCES = t/unit/http/h1_write.c

@@ -216,9 +216,10 @@ static void test_host(void **state)
     expect_host("[::ffff:1.2.3.4]:1", "[::ffff:1.2.3.4]", 1);
     expect_host("[2001:db8:1111:2222:3333:4444:5555:6666]:1", "[2001:db8:1111:2222:3333:4444:5555:6666]", 1);
     static const char *const bad[] = {
-        "", ":80", "a/b", "a b", "a@b", "a?b", "a#b", "a\\b", "\"a\"", "<a>", "a, b", "h:abc", "h:80:90", "h:-1", "h:65536",
-        "h:99999", "h:18446744073709551696", "[::1", "[]", "[::1]x", "[::1]:x", "[1.2.3.4]", "[::g]", "[fe80::1%25eth0]",
-        "::1", "h%zz", "h%4", "h\t", "h\x01", "h\x7f", "\xc3\xbc", "http://h", "[1111:2222:3333:4444:5555:6666:7777:8888:9]",
+        "", ":80", "a/b", "a b", "a@b", "a?b", "a#b", "a\\b", "\"a\"", "<a>", "a, b", "h:abc", "h:80:90", "h:-1",
+        "h:65536", "h:99999", "h:18446744073709551696", "[::1", "[]", "[::1]x", "[::1]:x", "[1.2.3.4]", "[::g]",
+        "[fe80::1%25eth0]", "::1", "h%zz", "h%4", "h\t", "h\x01", "h\x7f", "\xc3\xbc", "http://h",
+        "[1111:2222:3333:4444:5555:6666:7777:8888:9]",
         "[0000000000000000000000000000000000000000000000000::1]",
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
@@ -231,8 +232,10 @@ static void test_host(void **state)
 static void test_encode(void **state)
 {
     (void)state;
-    struct str out = path_encode(&arena, STR("/a-._~!$&'()*+,;=:@z/ \"#%<>?[\\]^`{|}\x7f\r\n\0\xc3\xbc/"));
-    assert_true(str_eq(out, STR("/a-._~!$&'()*+,;=:@z/%20%22%23%25%3C%3E%3F%5B%5C%5D%5E%60%7B%7C%7D%7F%0D%0A%00%C3%BC/")));
+    struct str out = path_encode(&arena, STR("/a-._~!$&'()*+,;=:@z/"));
+    assert_true(str_eq(out, STR("/a-._~!$&'()*+,;=:@z/")));
+    out = path_encode(&arena, STR("/ \"#%<>?[\\]^`{|}\x7f\r\n\0\xc3\xbc/"));
+    assert_true(str_eq(out, STR("/%20%22%23%25%3C%3E%3F%5B%5C%5D%5E%60%7B%7C%7D%7F%0D%0A%00%C3%BC/")));
     assert_int_equal(path_encode(&arena, STR("")).n, 0);
     assert_non_null(path_encode(&arena, STR("")).p);
     /* Decoding gives the path back. */
