@@ -19,6 +19,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -27,7 +28,10 @@
 #include "base/log.h"
 #include "base/map.h"
 
-enum { OPEN_TRIES = 8 };
+enum {
+    OPEN_TRIES = 8,
+    REFUSED_MAX = 64, /* refused links that are logged; whoever has more knows by then */
+};
 
 static int open_beneath(int dir, const char *path, int flags, uint64_t resolve)
 {
@@ -121,15 +125,15 @@ struct root *root_get(struct roots *roots, struct str path, uint64_t hash, uint6
     return root;
 }
 
-static void log_refused(struct root *root, struct str path)
+/* Once for each link, whichever loop meets it. */
+static void log_refused(const struct root *root, struct str path)
 {
-    uint64_t hash = hash_bytes(path);
-    for (unsigned i = 0; i < root->n_refused; i++)
-        if (root->refused[i] == hash)
+    static _Atomic uint64_t known[REFUSED_MAX];
+    uint64_t hash = hash_bytes(path) ^ root->hash;
+    uint64_t seen = 0;
+    for (unsigned i = 0; !atomic_compare_exchange_strong(&known[i], &seen, hash); seen = 0)
+        if (seen == hash || ++i == REFUSED_MAX)
             return;
-    if (root->n_refused == ROOT_REFUSED)
-        return;
-    root->refused[root->n_refused++] = hash;
     char text[512];
     size_t n = log_escape(text, sizeof(text), path);
     log_write(LOG_WARN,

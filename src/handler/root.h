@@ -14,7 +14,6 @@
 enum {
     ROOT_BUCKETS = 64,
     ROOT_RECHECK_MS = 1000, /* the configured path is looked at again after this */
-    ROOT_REFUSED = 16,      /* refused links that are logged, per root */
 };
 
 struct root {
@@ -29,8 +28,6 @@ struct root {
     unsigned
         generation; /* changes whenever the path leads to something else: what was opened through it before is void */
     unsigned users; /* who points here; it is freed by roots_sweep only at 0 */
-    uint64_t refused[ROOT_REFUSED];
-    unsigned n_refused;
 };
 
 struct roots {

@@ -226,7 +226,7 @@ def test_etags_are_equal_on_every_replica(site):
 
 
 def test_a_renamed_over_and_a_deleted_file_are_noticed_within_a_second(site):
-    w = site(files={"public/a.txt": "one"})
+    w = site(conf="workers = 1;" + SITE % "", files={"public/a.txt": "one"})  # one cache for each loop
     assert w.get("/a.txt").body == b"one"
     put(w, "public/a.txt", "two")
     start = time.monotonic()
@@ -499,10 +499,11 @@ def test_c133_want_of_descriptors_is_503_and_passes(site):
     w = site(conf='workers = 1; file_cache = { small = "0"; };' + SITE % "", files={"public/a.txt": "a"})
     k = w.connect()
 
-    def ask():
-        k.send(b"GET /a.txt HTTP/1.1\r\nHost: h\r\n\r\n")
+    def ask(path=b"/a.txt"):
+        k.send(b"GET %s HTTP/1.1\r\nHost: h\r\n\r\n" % path)
         return k.response("GET").status
 
+    assert ask(b"/none") == 404  # accepted, and the root is open
     pids = w.tree()
     old = {p: resource.prlimit(p, resource.RLIMIT_NOFILE) for p in pids}
     for p in pids:
@@ -515,7 +516,7 @@ def test_c133_want_of_descriptors_is_503_and_passes(site):
 
 
 def test_a_client_that_leaves_costs_nothing(site):
-    w = site(files={"public/big": b"x" * (8 << 20)})
+    w = site(conf="workers = 1;" + SITE % "", files={"public/big": b"x" * (8 << 20)})
 
     def descriptors():
         return sum(len(os.listdir("/proc/%d/fd" % p)) for p in w.tree())
