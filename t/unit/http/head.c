@@ -53,32 +53,32 @@ static bool opens(const char *line, const char *fields)
 
 #define GET "GET /chat HTTP/1.1"
 #define UPGRADE "Upgrade: websocket\r\nConnection: Upgrade\r\n"
-#define VERSION "Sec-WebSocket-Version: 13\r\n"
-#define KEY "Sec-WebSocket-Key: AAECAwQFBgcICQoLDA0ODw==\r\n"
+#define WS_VERSION "Sec-WebSocket-Version: 13\r\n"
+#define WS_KEY "Sec-WebSocket-Key: AAECAwQFBgcICQoLDA0ODw==\r\n"
 
 static void test_websocket(void **state)
 {
     (void)state;
-    assert_true(opens(GET, UPGRADE VERSION KEY));
-    assert_true(opens(GET, "upgrade: h2c, WebSocket\r\nconnection: keep-alive, UPGRADE\r\n" VERSION KEY));
-    assert_true(opens(GET, UPGRADE VERSION KEY "Content-Length: 0\r\n"));
-    assert_false(opens("POST /chat HTTP/1.1", UPGRADE VERSION KEY));
-    assert_false(opens("get /chat HTTP/1.1", UPGRADE VERSION KEY));
-    assert_false(opens("GET /chat HTTP/1.0", UPGRADE VERSION KEY));
-    assert_false(opens(GET, "Upgrade: h2c\r\nConnection: Upgrade\r\n" VERSION KEY));
-    assert_false(opens(GET, "Upgrade: websocket\r\nConnection: keep-alive\r\n" VERSION KEY));
-    assert_false(opens(GET, "Connection: Upgrade\r\n" VERSION KEY));
-    assert_false(opens(GET, UPGRADE KEY));
-    assert_false(opens(GET, UPGRADE VERSION));
-    assert_false(opens(GET, UPGRADE VERSION VERSION KEY));
-    assert_false(opens(GET, UPGRADE VERSION KEY KEY));
-    assert_false(opens(GET, UPGRADE "Sec-WebSocket-Version: 8\r\n" KEY));
-    assert_false(opens(GET, UPGRADE VERSION KEY "Content-Length: 5\r\n"));
-    assert_false(opens(GET, UPGRADE VERSION KEY "Transfer-Encoding: chunked\r\n"));
-    assert_false(opens(GET, UPGRADE VERSION "Sec-WebSocket-Key: short\r\n"));
-    assert_false(opens(GET, UPGRADE VERSION "Sec-WebSocket-Key: AAECAwQFBgcICQoLDA0ODxA=\r\n")); /* 17 bytes */
-    assert_false(opens(GET, UPGRADE VERSION "Sec-WebSocket-Key: AAECAwQFBgcICQoLDA0ODx==\r\n")); /* bits beyond 16 */
-    assert_false(opens(GET, UPGRADE VERSION "Sec-WebSocket-Key: AAECAwQFBgcICQoLD*0ODw==\r\n"));
+    assert_true(opens(GET, UPGRADE WS_VERSION WS_KEY));
+    assert_true(opens(GET, "upgrade: h2c, WebSocket\r\nconnection: keep-alive, UPGRADE\r\n" WS_VERSION WS_KEY));
+    assert_true(opens(GET, UPGRADE WS_VERSION WS_KEY "Content-Length: 0\r\n"));
+    assert_false(opens("POST /chat HTTP/1.1", UPGRADE WS_VERSION WS_KEY));
+    assert_false(opens("get /chat HTTP/1.1", UPGRADE WS_VERSION WS_KEY));
+    assert_false(opens("GET /chat HTTP/1.0", UPGRADE WS_VERSION WS_KEY));
+    assert_false(opens(GET, "Upgrade: h2c\r\nConnection: Upgrade\r\n" WS_VERSION WS_KEY));
+    assert_false(opens(GET, "Upgrade: websocket\r\nConnection: keep-alive\r\n" WS_VERSION WS_KEY));
+    assert_false(opens(GET, "Connection: Upgrade\r\n" WS_VERSION WS_KEY));
+    assert_false(opens(GET, UPGRADE WS_KEY));
+    assert_false(opens(GET, UPGRADE WS_VERSION));
+    assert_false(opens(GET, UPGRADE WS_VERSION WS_VERSION WS_KEY));
+    assert_false(opens(GET, UPGRADE WS_VERSION WS_KEY WS_KEY));
+    assert_false(opens(GET, UPGRADE "Sec-WebSocket-Version: 8\r\n" WS_KEY));
+    assert_false(opens(GET, UPGRADE WS_VERSION WS_KEY "Content-Length: 5\r\n"));
+    assert_false(opens(GET, UPGRADE WS_VERSION WS_KEY "Transfer-Encoding: chunked\r\n"));
+    assert_false(opens(GET, UPGRADE WS_VERSION "Sec-WebSocket-Key: short\r\n"));
+    assert_false(opens(GET, UPGRADE WS_VERSION "Sec-WebSocket-Key: AAECAwQFBgcICQoLDA0ODxA=\r\n")); /* 17 bytes */
+    assert_false(opens(GET, UPGRADE WS_VERSION "Sec-WebSocket-Key: AAECAwQFBgcICQoLDA0ODx==\r\n")); /* bits beyond 16 */
+    assert_false(opens(GET, UPGRADE WS_VERSION "Sec-WebSocket-Key: AAECAwQFBgcICQoLD*0ODw==\r\n"));
 }
 
 int main(void)

@@ -61,7 +61,8 @@ static void test_ignored(void **state)
     static const char *const values[] = {
         "", "bytes", "bytes=", "bytes=-", "bytes=,", "bytes=abc", "bytes=4-2", "bytes=0-1-2", "bytes= 0-1",
         "bytes=0 -1", "bytes=0- 1", "bytes=0-x", "bytes 0-5", "=0-5", "bytes=--5", "bytes=+0-5", "bytes=0-1 2-3",
-        "bytes=0-1,x", "bytes=0-1,5-2", "bytes =0-1", "items=0-5", "lines=0-1", "bytes=0x1-2", "bytes=1", "bytes=0-1;q", "xbytes=0-1",
+        "bytes=0-1,x", "bytes=0-1,5-2", "bytes =0-1", "items=0-5", "lines=0-1", "bytes=0x1-2", "bytes=1",
+        "bytes=0-1;q", "xbytes=0-1",
     };
     for (size_t i = 0; i < ARRAY_LEN(values); i++)
         expect(values[i], 1000, "none");
