@@ -16,16 +16,18 @@ def test_c030_rules_see_the_decoded_resolved_merged_path(weir):
     assert w.get("/ADMIN/x").body == b"upper"
 
 
-@pytest.mark.parametrize("prefix", ["", "http://h.test"])
-@pytest.mark.parametrize("path", [
+OUTSIDE = (
     "/../secret.txt", "/%2e%2e/secret.txt", "/..%2fsecret.txt", "/.%2e/secret.txt", "/a/../../secret.txt",
     "/..%5csecret.txt", "/%252e%252e/secret.txt", "/..%c0%afsecret.txt", "/../public-leak/x", "/....//secret.txt",
     "/./.././secret.txt", "/..;/secret.txt",
-])
-def test_c031_nothing_outside_the_root_is_served(weir, path, prefix):
+)
+
+
+def test_c031_nothing_outside_the_root_is_served(weir):
     w = weir(SITE % "", files={"public/a/b": "", "secret.txt": "TOPSECRET", "public-leak/x": "TOPSECRET"})
-    r = w.get(prefix + path)
-    assert r.status in (400, 404) and b"TOPSECRET" not in r.body
+    for path in [prefix + path for path in OUTSIDE for prefix in ("", "http://h.test")]:
+        r = w.get(path)
+        assert (path, r.status in (400, 404), b"TOPSECRET" in r.body) == (path, True, False)
 
 
 def test_c032_exactly_one_decoding(weir):
@@ -34,13 +36,11 @@ def test_c032_exactly_one_decoding(weir):
     assert w.get("/%2561.txt").status == 404
 
 
-@pytest.mark.parametrize("path", ["/foo%", "/a%z", "/a%4", "/%zz", "/%NETHOOD%", "/a%00", "/a.txt%00.html"])
-def test_c035_malformed_escapes(weir, path):
-    assert weir(SITE % "", files={"public/a": ""}).get(path).status == 400
-
-
-def test_c035_the_query_is_left_alone(weir):
-    assert weir(SITE % "", files={"public/a": "a"}).get("/a?q=100%").body == b"a"
+def test_c035_malformed_escapes(weir):
+    w = weir(SITE % "", files={"public/a": "a"})
+    for path in ("/foo%", "/a%z", "/a%4", "/%zz", "/%NETHOOD%", "/a%00", "/a.txt%00.html"):
+        assert (path, w.get(path).status) == (path, 400)
+    assert w.get("/a?q=100%").body == b"a"  # the query is left alone
 
 
 def test_c036_plus_space_and_utf8(weir):

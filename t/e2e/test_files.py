@@ -51,16 +51,14 @@ def abc(site):
     return w
 
 
-@pytest.mark.parametrize("lines, status", [
-    (["E"], 304), (["W/E"], 304), (['"x", E'], 304), (['"a,b", E'], 304), (["*"], 304), (['"x"', "E"], 304),
-    (['"x"'], 200), (["bare"], 200), ([""], 200),
-])
-def test_c042_if_none_match(abc, lines, status):
-    lines = [("If-None-Match", v.replace("E", abc.etag)) for v in lines]
-    for method in ("GET", "HEAD"):
-        r = abc.request(method, "/a.txt", lines)
-        assert (r.status, r.get("etag")) == (status, abc.etag)
-    assert abc.get("/a.txt", lines + [("If-Modified-Since", LATER)]).status == status
+def test_c042_if_none_match(abc):
+    for values, status in ((["E"], 304), (["W/E"], 304), (['"x", E'], 304), (['"a,b", E'], 304), (["*"], 304),
+                           (['"x"', "E"], 304), (['"x"'], 200), (["bare"], 200), ([""], 200)):
+        lines = [("If-None-Match", v.replace("E", abc.etag)) for v in values]
+        for method in ("GET", "HEAD"):
+            r = abc.request(method, "/a.txt", lines)
+            assert (values, r.status, r.get("etag")) == (values, status, abc.etag)
+        assert (values, abc.get("/a.txt", lines + [("If-Modified-Since", LATER)]).status) == (values, status)
 
 
 def test_c042_a_304_has_validators_and_no_body_fields(abc):
@@ -69,25 +67,24 @@ def test_c042_a_304_has_validators_and_no_body_fields(abc):
     assert r.get("content-length") in (None, "3")
 
 
-@pytest.mark.parametrize("value, status", [(IMF, 304), (LATER, 304), (EARLIER, 200), ("soon", 200),
-                                           ("Tuesday, 14-Nov-23 22:13:20 GMT", 304), ("Tue Nov 14 22:13:20 2023", 304)])
-def test_if_modified_since(abc, value, status):
-    assert abc.get("/a.txt", {"If-Modified-Since": value}).status == status
+def test_if_modified_since(abc):
+    for value, status in ((IMF, 304), (LATER, 304), (EARLIER, 200), ("soon", 200),
+                          ("Tuesday, 14-Nov-23 22:13:20 GMT", 304), ("Tue Nov 14 22:13:20 2023", 304)):
+        assert (value, abc.get("/a.txt", {"If-Modified-Since": value}).status) == (value, status)
 
 
-@pytest.mark.parametrize("field, value, status", [
-    ("If-Match", '"x"', 412), ("If-Match", "W/E", 412), ("If-Match", "*", 200), ("If-Match", '"x", E', 200),
-    ("If-Unmodified-Since", EARLIER, 412), ("If-Unmodified-Since", IMF, 200), ("If-Unmodified-Since", "soon", 200),
-])
-def test_c044_if_match_and_if_unmodified_since(abc, field, value, status):
+def test_c044_if_match_and_if_unmodified_since(abc):
     k = abc.connect()
-    for extra in ("", "Range: bytes=0-0\r\n"):
-        condition = "%s: %s\r\n" % (field, value.replace("E", abc.etag))
-        k.send(("GET /a.txt HTTP/1.1\r\nHost: h\r\n%s%s\r\n" % (condition, extra)).encode())
-        r = k.response("GET")
-        assert r.status == (206 if extra and status == 200 else status)
-        if status == 412:
-            assert int(r.get("content-length")) == len(r.body) and not r.wants_close()
+    for condition, status in (('If-Match: "x"', 412), ("If-Match: W/E", 412), ("If-Match: *", 200),
+                              ('If-Match: "x", E', 200), ("If-Unmodified-Since: " + EARLIER, 412),
+                              ("If-Unmodified-Since: " + IMF, 200), ("If-Unmodified-Since: soon", 200)):
+        for extra in ("", "Range: bytes=0-0\r\n"):
+            value = condition.replace(" E", " " + abc.etag).replace("W/E", "W/" + abc.etag)
+            k.send(("GET /a.txt HTTP/1.1\r\nHost: h\r\n%s\r\n%s\r\n" % (value, extra)).encode())
+            r = k.response("GET")
+            assert (condition, r.status) == (condition, 206 if extra and status == 200 else status)
+            if status == 412:
+                assert int(r.get("content-length")) == len(r.body) and not r.wants_close()
     k.close()
 
 
@@ -99,14 +96,13 @@ def data(request, site):
     return site(conf='file_cache = { small = "%s"; };' % request.param + SITE % "", files={"public/data.bin": DATA})
 
 
-@pytest.mark.parametrize("spec, lo, hi", [
-    ("bytes=0-0", 0, 0), ("bytes=500-999", 500, 999), ("bytes=99990-", 99990, 99999), ("bytes=-5", 99995, 99999),
-    ("bytes=0-999999", 0, 99999), ("Bytes=0-1", 0, 1)])
-def test_one_range(data, spec, lo, hi):
-    r = data.get("/data.bin", {"Range": spec})
-    assert (r.status, r.get("content-range")) == (206, "bytes %d-%d/100000" % (lo, hi))
-    assert r.body == DATA[lo:hi + 1] and r.get("content-length") == str(hi - lo + 1)
-    assert r.get("etag") and r.get("last-modified") == IMF and r.get("content-type") == "application/octet-stream"
+def test_one_range(data):
+    for spec, lo, hi in (("bytes=0-0", 0, 0), ("bytes=500-999", 500, 999), ("bytes=99990-", 99990, 99999),
+                         ("bytes=-5", 99995, 99999), ("bytes=0-999999", 0, 99999), ("Bytes=0-1", 0, 1)):
+        r = data.get("/data.bin", {"Range": spec})
+        assert (r.status, r.get("content-range")) == (206, "bytes %d-%d/100000" % (lo, hi))
+        assert r.body == DATA[lo:hi + 1] and r.get("content-length") == str(hi - lo + 1)
+        assert r.get("etag") and r.get("last-modified") == IMF and r.get("content-type") == "application/octet-stream"
 
 
 def test_several_ranges_are_multipart(data):
@@ -155,10 +151,10 @@ def _rest(k, seconds):
     return got
 
 
-@pytest.mark.parametrize("spec", ["lines=0-1", "bytes=abc", "bytes=4-2", "bytes=", "bytes=0-1-2", "bytes"])
-def test_c048_unknown_unit_and_malformed_range(data, spec):
-    r = data.get("/data.bin", {"Range": spec})
-    assert (r.status, r.body) == (200, DATA)
+def test_c048_unknown_unit_and_malformed_range(data):
+    for spec in ("lines=0-1", "bytes=abc", "bytes=4-2", "bytes=", "bytes=0-1-2", "bytes"):
+        r = data.get("/data.bin", {"Range": spec})
+        assert (spec, r.status, r.body == DATA) == (spec, 200, True)
 
 
 def test_c048_two_range_fields_are_ignored(data):
@@ -171,11 +167,10 @@ def test_an_unsatisfiable_range(data):
         assert (r.status, r.get("content-range")) == (416, "bytes */100000")
 
 
-@pytest.mark.parametrize("spec", [["0-"] * 200, ["%d-%d" % (i, i) for i in range(0, 2000, 2)],
-                                  ["%d-" % i for i in range(1000)]], ids=["same", "bytes", "tails"])
-def test_c049_many_or_overlapping_ranges(data, spec):
-    r = data.get("/data.bin", {"Range": "bytes=" + ",".join(spec)})
-    assert r.status in (200, 206) and len(r.body) <= len(DATA) + 1000
+def test_c049_many_or_overlapping_ranges(data):
+    for spec in (["0-"] * 200, ["%d-%d" % (i, i) for i in range(0, 2000, 2)], ["%d-" % i for i in range(1000)]):
+        r = data.get("/data.bin", {"Range": "bytes=" + ",".join(spec)})
+        assert r.status in (200, 206) and len(r.body) <= len(DATA) + 1000
 
 
 def test_c053_range_on_head(data):
@@ -191,8 +186,8 @@ def test_if_range(data):
 
 # --- files that change ---
 
-@pytest.mark.parametrize("mtime", [OLD, 0, 499162500])
-@pytest.mark.parametrize("size", [10, 200000, 1500000])
+@pytest.mark.parametrize("size, mtime", [(10, OLD), (10, 0), (200000, OLD), (200000, 499162500), (1500000, OLD),
+                                         (1500000, 499162500)])
 def test_c054_same_size_and_mtime_is_no_stale_304(site, size, mtime):
     w = site()
     put(w, "public/v.js", b"a" * size, mtime)
@@ -204,10 +199,10 @@ def test_c054_same_size_and_mtime_is_no_stale_304(site, size, mtime):
         f.write(b"b" * size)
     os.utime(os.path.join(w.dir, "public/v.js"), (mtime, mtime))
     ask = {"If-None-Match": first.get("etag")} if first.get("etag") and size <= 1 << 20 else {}
-    wait_for("the new content", 3, lambda: w.get("/v.js", ask).body[:1] == b"b")
+    fresh = wait_for("the new content", 3, lambda: (lambda r: r.body[:1] == b"b" and r)(w.get("/v.js", ask)))
     # Nor may a cached copy of the new one be taken for the old one.
     if size <= 1 << 20:
-        assert w.get("/v.js").get("etag") != first.get("etag")
+        assert fresh.get("etag") != first.get("etag")
 
 
 def test_c054_a_file_just_written_has_a_weak_etag_for_2_s(site):
@@ -366,16 +361,19 @@ def test_c067_head_equals_get_and_empty_files(site):
 
 # --- types and expiry ---
 
-@pytest.mark.parametrize("name, types", [
+TYPES = (
     ("a.mjs", "text/javascript"), ("a.js", "text/javascript"), ("a.css", "text/css"), ("a.wasm", "application/wasm"),
     ("a.json", "application/json"), ("a.map", "application/json"), ("a.svg", "image/svg+xml"), ("a.webp", "image/webp"),
     ("a.avif", "image/avif"), ("a.woff2", "font/woff2"), ("a.ico", "image/x-icon image/vnd.microsoft.icon"),
     ("a.webmanifest", "application/manifest+json"), ("a.mp4", "video/mp4"), ("a.HTML", "text/html"),
     ("a.tar.gz", "application/gzip application/x-gzip"), ("noext", "application/octet-stream"), ("a.b.css", "text/css"),
-])
-def test_c062_mime_types(site, name, types):
-    w = site(files={"public/" + name: "x"})
-    assert w.get("/" + name).get("content-type").split(";")[0] in types.split()
+)
+
+
+def test_c062_mime_types(site):
+    w = site(files={"public/" + name: "x" for name, _ in TYPES})
+    for name, types in TYPES:
+        assert (name, w.get("/" + name).get("content-type").split(";")[0] in types.split()) == (name, True)
 
 
 def test_c062_error_pages_are_html(site):
@@ -401,18 +399,16 @@ def test_expires(site):
 
 # --- folders and what is no file ---
 
-@pytest.mark.parametrize("headers, version", [
-    ("Host: example.com\r\n", "1.1"), ("Host: example.com:8443\r\n", "1.1"), ("", "1.0"),
-    ("Host: example.com\r\nX-Forwarded-Proto: https\r\n", "1.1"),
-])
-def test_c063_the_redirect_to_a_folder_is_relative(site, headers, version):
+def test_c063_the_redirect_to_a_folder_is_relative(site):
     w = site(files={"public/docs/index.html": "docs"})
-    for method in ("GET", "HEAD"):
-        k = w.connect()
-        k.send(("%s /docs?x=1 HTTP/%s\r\n%s\r\n" % (method, version, headers)).encode())
-        r = k.response(method)
-        k.close()
-        assert (r.status, r.get("location")) == (301, "/docs/?x=1")
+    for headers, version in (("Host: example.com\r\n", "1.1"), ("Host: example.com:8443\r\n", "1.1"), ("", "1.0"),
+                             ("Host: example.com\r\nX-Forwarded-Proto: https\r\n", "1.1")):
+        for method in ("GET", "HEAD"):
+            k = w.connect()
+            k.send(("%s /docs?x=1 HTTP/%s\r\n%s\r\n" % (method, version, headers)).encode())
+            r = k.response(method)
+            k.close()
+            assert (headers, r.status, r.get("location")) == (headers, 301, "/docs/?x=1")
 
 
 def test_c063_other_methods_are_refused(site):
