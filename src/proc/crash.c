@@ -3,6 +3,7 @@
  * The last line of a process that dies of a fault: which signal, which thread, at which address. Everything in the
  * handler is async-signal-safe (signal-safety(7)): it formats into a local array and writes once. The handler is reset
  * on entry, so returning to the faulting instruction, or raising again, ends the process with the signal's own status.
+ * Each thread has a small stack of its own for it, because the fault may be that the other one has run out.
  * Sanitizer builds keep the sanitizer's handlers, which say more.
  */
 #include "proc/crash.h"

@@ -3,6 +3,9 @@
  * Generations of the configuration. Each owns its conf and the array of its upstreams (not the upstreams: they are the
  * table's and live longer). The loops share it by counting (serve/snapshot.h); the last one to let go only marks it and
  * wakes the main thread, which frees it: taking a large configuration apart is no work for a loop.
+ *
+ * Invariant: whoever has not counted itself out (a loop that has not adopted a newer one, or still has requests of this
+ * one) keeps it alive; the one in force is never released before the loops have ended.
  */
 #include "proc/generation.h"
 

@@ -18,3 +18,6 @@ src_libproc_a_SOURCES = \
 	src/proc/privileges.h \
 	src/proc/server.c \
 	src/proc/server.h
+
+dist_man8_MANS = docs/man/weir.8
+EXTRA_DIST += contrib/gen-failures

@@ -2,7 +2,8 @@
 /*
  * The service manager's notification protocol, sd_notify(3): one datagram to the unix socket that $NOTIFY_SOCKET names,
  * a path or, after '@', an abstract name. Failing is no reason to do anything: whoever started the server without a
- * manager has none to tell.
+ * manager has none to tell. Stateless: a socket for each message, which are few, is simpler than one that has to be
+ * kept open over everything. Only the main thread calls it.
  */
 #include "proc/notify.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* What systemd, or whoever speaks its protocol, wants to know of a service. */
 #ifndef PROC_NOTIFY_H
 #define PROC_NOTIFY_H
 

@@ -104,8 +104,8 @@ def test_the_soft_limit_of_descriptors_is_raised(weir):
         w = weir(PLAIN, files=FILES)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, old)
-    assert resource.prlimit(w.pid, resource.RLIMIT_NOFILE) == (old[1], old[1])
     w.wait_error(r"2 loops, %d descriptors, at most %d clients" % (old[1], old[1] // 2))
+    assert resource.prlimit(w.pid, resource.RLIMIT_NOFILE) == (old[1], old[1])
 
 
 def test_too_few_descriptors_for_the_clients_wanted_is_said(weir):
