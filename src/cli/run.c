@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * weir run [-c FILE]: serves in the foreground until a signal ends it. Loads the configuration, binds, and hands both
- * to the server; here is also the way in for a configuration that stands in no file (`weir proxy`).
+ * weir run [-c FILE]: serves in the foreground until a signal ends it.
+ *
+ * Loads the configuration, opens the listening sockets and hands both to the server: binding and serving are apart, so
+ * that whoever may bind can become a process of its own. Owns the sockets until the server has returned. Here is also
+ * the way in for a configuration that stands in no file (`weir proxy`), which therefore cannot be loaded again.
  */
 #include <fcntl.h>
 #include <stdio.h>

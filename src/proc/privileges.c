@@ -4,8 +4,8 @@
  * reload will have. Order matters: supplementary groups, group, user; each needs the rights that the next one gives up.
  * (setuid(2), setgroups(2); glibc applies them to all threads, but there are none yet.)
  *
- * Owns nothing. What it changes is the process, so there is no way back and nothing to undo; that root is really gone is
- * tried afterwards, because a server that believes so wrongly is worse than one that does not start.
+ * Owns nothing. What it changes is the process, so there is no way back and nothing to undo; that root is really gone
+ * is tried afterwards, because a server that believes so wrongly is worse than one that does not start.
  */
 #include "proc/privileges.h"
 
