@@ -2,9 +2,9 @@
 /*
  * The command table; nothing else.
  *
- * Each row is a verb of the command line: its name, its arguments, one line about it, more lines for `weir help NAME`, and the function
- * in src/cli/ that does it. A row without a function is a verb that this version does not have yet: it says so and fails.
- * The order is that of the usage page.
+ * Each row is a verb of the command line: its name, its arguments, one line about it, more lines for `weir help NAME`,
+ * and the function in src/cli/ that does it. A row without a function is a verb that this version does not have yet: it
+ * says so and fails. The order is that of the usage page.
  */
 #include "cli/cli.h"
 
@@ -15,19 +15,23 @@ static const struct command commands[] = {
       cli_run },
     { "check", "[-c proxy.conf]", "say what is wrong with a configuration",
       "Exit code 0, or 1 with file:line for each problem. -t does the same.\n", cli_check },
-    { "explain", "[-c proxy.conf] [METHOD] URL [-H 'Name: value']...", "say which site and location would answer, and why", NULL,
-      cli_explain },
-    { "reload", "", "load the configuration of the running server again", "HUP does the same, without an answer.\n", NULL },
-    { "stop", "[--now]", "drain the running server and wait, or end it at once", "TERM drains, INT ends it at once.\n", NULL },
+    { "explain", "[-c proxy.conf] [METHOD] URL [-H 'Name: value']...",
+      "say which site and location would answer, and why", NULL, cli_explain },
+    { "reload", "", "load the configuration of the running server again", "HUP does the same, without an answer.\n",
+      NULL },
+    { "stop", "[--now]", "drain the running server and wait, or end it at once", "TERM drains, INT ends it at once.\n",
+      NULL },
     { "reopen", "", "reopen the logs of the running server", "USR1 does the same.\n", NULL },
     { "upgrade", "", "replace the running program", NULL, NULL },
     { "status", "[--json]", "say what the running server is doing", NULL, NULL },
-    { "proxy", "--listen 8080 --to 127.0.0.1:3000 [--to ...] [--root public] [--print]", "serve without a configuration file",
-      "Several --to share the requests. With --root, files that are there are answered from that folder. --print shows the\n"
+    { "proxy", "--listen 8080 --to 127.0.0.1:3000 [--to ...] [--root public] [--print]",
+      "serve without a configuration file",
+      "Several --to share the requests. With --root, files that are there are answered from that folder. --print shows "
+      "the\n"
       "proxy.conf that the options stand for, and serves nothing.\n",
       cli_proxy },
-    { "ab", "A.conf B.conf ... [--url /image.jpg] [--load 'ab -n 100000 -c 100']", "measure configurations against each other", NULL,
-      NULL },
+    { "ab", "A.conf B.conf ... [--url /image.jpg] [--load 'ab -n 100000 -c 100']",
+      "measure configurations against each other", NULL, NULL },
     { "version", "", "say which version this is", NULL, cli_version },
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The verbs of the command line, and what they share. A verb gets argv from its own name on and returns the exit code. */
+/* The verbs of the command line, and what they share. A verb gets argv from its own name on and returns the exit code.
+ */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
@@ -27,11 +28,11 @@ int cli_proxy(int argc, char **argv);
 int cli_run(int argc, char **argv);
 int cli_version(int argc, char **argv);
 
-/* The file to load: `given`, else $WEIR_CONF, else ./proxy.conf for an ordinary user at a terminal, else /etc/weir/proxy.conf. NULL:
- * none of them is there. */
+/* The file to load: `given`, else $WEIR_CONF, else ./proxy.conf for an ordinary user at a terminal, else
+ * /etc/weir/proxy.conf. NULL: none of them is there. */
 const char *find_conf(const char *given);
-/* Finds and loads; prints all findings to stderr. 0 and out->conf is the caller's to free, or an exit code and it is NULL. The result is
- * the caller's to free in any case. */
+/* Finds and loads; prints all findings to stderr. 0 and out->conf is the caller's to free, or an exit code and it is
+ * NULL. The result is the caller's to free in any case. */
 int cli_load_conf(const char *given, struct conf_result *out);
 /* Prints all findings to stderr, in colours on a terminal. */
 void cli_print_findings(const struct conf_result *r);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finding the verb of a command line and helping with it. What people type from habit works too: -t, -v, -s and -c without a verb as
- * nginx has them, --help and --version anywhere they are usual. Help that was asked for goes to stdout with exit 0, misuse to stderr
- * with exit 2.
+ * Finding the verb of a command line and helping with it. What people type from habit works too: -t, -v, -s and -c
+ * without a verb as nginx has them, --help and --version anywhere they are usual. Help that was asked for goes to
+ * stdout with exit 0, misuse to stderr with exit 2.
  */
 #include <stdio.h>
 #include <stdlib.h>

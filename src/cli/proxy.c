@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * weir proxy --listen ADDRESS --to ADDRESS ... [--root FOLDER] [--print]
- * Serves without a configuration file: writes the text that the options stand for and loads it as any other. What the user typed stands
- * in that text as data (quoted), so every check and message of the loader holds for it too.
+ * Serves without a configuration file: writes the text that the options stand for and loads it as any other. What the
+ * user typed stands in that text as data (quoted), so every check and message of the loader holds for it too.
  */
 #include <stdio.h>
 #include <stdlib.h>

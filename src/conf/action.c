@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Actions: what answers. Each is read where it is written, into the list of that site or location; which of them a location then has, and
- * whether they go together, is decided when it is finished (location.c).
+ * Actions: what answers. Each is read where it is written, into the list of that site or location; which of them a
+ * location then has, and whether they go together, is decided when it is finished (location.c).
  */
 #include "conf/load.h"
 
@@ -23,7 +23,7 @@ static bool read_proxy(const struct value *v, struct action *action)
 {
     struct str text;
     if (!value_text(v, &text) || text.n == 0)
-        return bad_type(v);
+        return diag_bad_type(v);
     action->kind = ACTION_PROXY;
     action->u.proxy.upstream = upstream_for(v, text);
     return action->u.proxy.upstream != NULL;
@@ -35,7 +35,7 @@ bool read_redirect_status(const struct value *v)
     int64_t status;
     if (!value_number(v, &status) ||
         !(status == 301 || status == 302 || status == 303 || status == 307 || status == 308))
-        return bad_type(v);
+        return diag_bad_type(v);
     action->u.redirect.status = (uint16_t)status;
     return true;
 }
@@ -50,7 +50,7 @@ static bool read_redirect(const struct value *v, struct action *action)
         t.part = action;
         area_read(v->ld, v->s, AREA_redirect, &t);
     } else if (!value_raw_text(v, &text)) {
-        return bad_type(v);
+        return diag_bad_type(v);
     } else if (!template_compile(v, text, &action->u.redirect.to)) {
         return false;
     }
@@ -58,7 +58,7 @@ static bool read_redirect(const struct value *v, struct action *action)
         return false;
     if (action->u.redirect.to.n > 0)
         return true;
-    bad(v, "no place to go; expected a URL such as \"https://$host$request_uri\"");
+    diag_bad(v, "no place to go; expected a URL such as \"https://$host$request_uri\"");
     return false;
 }
 
@@ -79,14 +79,14 @@ static bool read_respond(const struct value *v, struct action *action)
     /* "404" from the environment is a status; a text that is longer or no number is a body. */
     if (value_number(v, &status) && (!value_text(v, &text) || text.n == 3)) {
         if (status < 200 || status > 599) {
-            bad(v, "%lld is no status of an answer; expected one from 200 to 599", (long long)status);
+            diag_bad(v, "%lld is no status of an answer; expected one from 200 to 599", (long long)status);
             return false;
         }
         action->u.respond.status = (uint16_t)status;
         return true;
     }
     if (!value_text(v, &text))
-        return bad_type(v);
+        return diag_bad_type(v);
     action->u.respond.body = text;
     action->u.respond.has_body = true;
     return true;

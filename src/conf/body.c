@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Settings about requests and answers on their way that have a form of their own: gzip, error pages, expires, strip_prefix, logs. */
+/* Settings about requests and answers on their way that have a form of their own: gzip, error pages, expires,
+ * strip_prefix, logs. */
 #include "base/units.h"
 #include "conf/check.h"
 
@@ -22,7 +23,7 @@ bool read_gzip(const struct value *v)
         return true;
     }
     if (!value_is_group(v))
-        return bad_type(v);
+        return diag_bad_type(v);
     gzip->on = true;
     area_read(v->ld, v->s, AREA_gzip, v->t);
     return true;
@@ -31,7 +32,7 @@ bool read_gzip(const struct value *v)
 static bool is_media_type(struct str s)
 {
     ptrdiff_t slash = str_chr(s, '/', 0);
-    return slash > 0 && is_token(str_take(s, (size_t)slash)) && is_token(str_skip(s, (size_t)slash + 1));
+    return slash > 0 && value_is_token(str_take(s, (size_t)slash)) && value_is_token(str_skip(s, (size_t)slash + 1));
 }
 
 /* Merges with the types of the outer scope. */
@@ -46,7 +47,7 @@ bool read_types(const struct value *v)
         struct value item = value_at(v, i);
         struct str text;
         if (!value_text(&item, &text) || !is_media_type(text))
-            return bad_type(&item);
+            return diag_bad_type(&item);
         bool is_known = false;
         for (unsigned j = 0; j < n; j++)
             is_known |= str_eq_nocase(all[j], text);
@@ -85,11 +86,11 @@ bool read_error_pages(const struct value *v)
         struct target t = *v->t;
         t.part = &pages[i];
         if (!value_is_group(&item))
-            return bad_type(&item);
+            return diag_bad_type(&item);
         unsigned n_errors = v->ld->out->n_errors;
         area_read(v->ld, item.s, AREA_error_page, &t);
         if ((pages[i].n_statuses == 0 || pages[i].file.n == 0) && v->ld->out->n_errors == n_errors)
-            bad(&item, "not complete; expected { status = 502; file = \"/srv/oops.html\"; }");
+            diag_bad(&item, "not complete; expected { status = 502; file = \"/srv/oops.html\"; }");
     }
     scope->error_pages = pages;
     scope->n_error_pages = n;
@@ -110,11 +111,11 @@ bool read_expires(const struct value *v)
         return true;
     }
     if (value_text(v, &text) && str_eq_nocase(text, STR("max"))) {
-        bad(v, "found \"max\"; expected a duration such as \"365d\"");
+        diag_bad(v, "found \"max\"; expected a duration such as \"365d\"");
         return false;
     }
     if (config_setting_type(v->s) == CONFIG_TYPE_STRING && text.n > 0 && !is_digit(text.p[0]))
-        return bad_type(v);
+        return diag_bad_type(v);
     if (!read_duration(v, &ms))
         return false;
     *expires = (struct expires_conf){ .kind = EXPIRES_AFTER, .ms = ms };
@@ -132,7 +133,7 @@ bool read_strip_prefix(const struct value *v)
         return true;
     }
     if (!value_text(v, &text) || text.n == 0 || text.p[0] != '/')
-        return bad_type(v);
+        return diag_bad_type(v);
     scope->strip_own_prefix = false;
     scope->strip_prefix = text;
     return true;
@@ -145,7 +146,8 @@ static const struct access_log_conf *share_log(struct load *ld, const struct acc
 {
     for (unsigned i = 0; i < ld->n_logs; i++) {
         const struct access_log_conf *known = ld->logs[i];
-        if (str_eq(known->path, log->path) && known->format == log->format && str_eq(known->own.source, log->own.source))
+        if (str_eq(known->path, log->path) && known->format == log->format &&
+            str_eq(known->own.source, log->own.source))
             return known;
     }
     struct access_log_conf *copy = load_new(ld, struct access_log_conf);
@@ -161,7 +163,7 @@ bool read_log_format(const struct value *v)
     struct access_log_conf *log = v->t->part;
     struct str text;
     if (!value_raw_text(v, &text) || text.n == 0)
-        return bad_type(v);
+        return diag_bad_type(v);
     if (word_find(WORDS_log_format, text) != NULL || str_chr(text, '$', 0) < 0) {
         int word;
         if (!read_word(v, WORDS_log_format, &word))
@@ -197,7 +199,7 @@ bool read_access_log(const struct value *v)
         if (!str_eq(text, STR("stdout")) && (!read_path(v, &log.path) || !check_parent(v, log.path)))
             return false;
     } else {
-        return bad_type(v);
+        return diag_bad_type(v);
     }
     v->t->scoped->access_log = share_log(ld, &log);
     return true;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is wrong although every value by itself is right: things that are not there on this machine, upstreams that nobody uses, sites and
- * locations that no request can reach. The first stop the load (a server that starts and then answers 404 to everything helps nobody);
- * the others only warn. A text that was served before loads in spite of a folder that is gone: a restart after a crash must not depend
- * on what a deployment is doing at that moment.
+ * What is wrong although every value by itself is right: things that are not there on this machine, upstreams that
+ * nobody uses, sites and locations that no request can reach. The first stop the load (a server that starts and then
+ * answers 404 to everything helps nobody); the others only warn. A text that was served before loads in spite of a
+ * folder that is gone: a restart after a crash must not depend on what a deployment is doing at that moment.
  */
 #include "conf/check.h"
 
@@ -15,10 +15,10 @@
 static bool missing(const struct value *v, struct str path, const char *what, int error)
 {
     if (v->ld->is_replay) {
-        warn(v, "\"%.*s\": %s; expected %s", STR_ARG(path), strerror(error), what);
+        diag_warn(v, "\"%.*s\": %s; expected %s", STR_ARG(path), strerror(error), what);
         return true;
     }
-    bad(v, "\"%.*s\": %s; expected %s", STR_ARG(path), strerror(error), what);
+    diag_bad(v, "\"%.*s\": %s; expected %s", STR_ARG(path), strerror(error), what);
     return false;
 }
 
@@ -74,7 +74,8 @@ static void check_unused(struct load *ld)
         for (unsigned i = 0; i < u->n_servers; i++)
             has_weight |= u->servers[i].weight > 0;
         if (!has_weight)
-            diag_add(ld, u->where, true, "upstreams.%.*s: every server has weight 0, so that none takes a request", STR_ARG(u->name));
+            diag_add(ld, u->where, true, "upstreams.%.*s: every server has weight 0, so that none takes a request",
+                     STR_ARG(u->name));
     }
 }
 
@@ -93,7 +94,8 @@ static void check_reachable(struct load *ld)
                     instead = listen->default_site;
         }
         if (!is_reachable && instead != NULL)
-            diag_add(ld, site->where, true, "this site never answers: it has no names, and the site in %s is the default of its address",
+            diag_add(ld, site->where, true,
+                     "this site never answers: it has no names, and the site in %s is the default of its address",
                      where_show(ld, instead->where).p);
     }
 }
@@ -101,7 +103,7 @@ static void check_reachable(struct load *ld)
 /* Does this expression match every path, at a glance? */
 static bool is_catch_all(struct str regex)
 {
-    static const struct str all[] = { { ".", 1 },   { "/", 1 },   { "^/", 2 },   { ".*", 2 },   { "^.*", 3 },
+    static const struct str all[] = { { ".", 1 },    { "/", 1 },    { "^/", 2 },    { ".*", 2 }, { "^.*", 3 },
                                       { "^/.*", 4 }, { "^.*$", 4 }, { "^/.*$", 5 }, { "^", 1 } };
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
         if (str_eq(regex, all[i]))
@@ -109,7 +111,8 @@ static bool is_catch_all(struct str regex)
     return false;
 }
 
-static void say_shadowed(struct load *ld, const struct location_conf *location, const struct location_conf *by, const char *why)
+static void say_shadowed(struct load *ld, const struct location_conf *location, const struct location_conf *by,
+                         const char *why)
 {
     if (!location->implicit)
         diag_add(ld, location->where, true, "location \"%.*s\" never matches: %s (%s)", STR_ARG(location->match), why,

@@ -5,8 +5,8 @@
 
 #include "conf/load.h"
 
-/* Is there such a thing? Otherwise says what is wrong. A text that was served before is let through with a warning. Always true with
- * CONF_NO_FILES. */
+/* Is there such a thing? Otherwise says what is wrong. A text that was served before is let through with a warning.
+ * Always true with CONF_NO_FILES. */
 bool check_folder(const struct value *v, struct str path);
 bool check_exists(const struct value *v, struct str path);
 /* The folder of a file that will be written. */

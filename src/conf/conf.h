@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The configuration as the server uses it: immutable, complete, every value resolved (inheritance, defaults, paths, regexes).
- * Built by conf_load on any thread; read by all. It owns everything it points to (one arena) and nothing else points back.
+ * The configuration as the server uses it: immutable, complete, every value resolved (inheritance, defaults, paths,
+ * regexes). Built by conf_load on any thread; read by all. It owns everything it points to (one arena) and nothing else
+ * points back.
  */
 #ifndef CONF_CONF_H
 #define CONF_CONF_H
@@ -39,11 +40,12 @@ enum var_id {
 
 struct template_piece {
     enum var_id var;
-    struct str text; /* VAR_LITERAL: the bytes; VAR_CAPTURE: the digit; VAR_HTTP, VAR_SENT_HTTP: which field (lower case, '-' for
-                        '_'); VAR_ARG, VAR_COOKIE: which, as written */
+    struct str text; /* VAR_LITERAL: the bytes; VAR_CAPTURE: the digit; VAR_HTTP, VAR_SENT_HTTP: which field (lower
+                        case, '-' for '_'); VAR_ARG, VAR_COOKIE: which, as written */
 };
 
-struct template {
+struct template
+{
     const struct template_piece *pieces;
     unsigned n;
     struct str source; /* as written */
@@ -53,7 +55,7 @@ struct header_rule {
     struct str name;
     const struct template *values; /* each becomes a line; n_values 0 removes the field */
     unsigned n_values;
-    bool append;                   /* add_response_headers */
+    bool append; /* add_response_headers */
     struct where where;
 };
 
@@ -69,22 +71,22 @@ struct action {
     struct where where;
     union {
         struct {
-            struct str root;     /* absolute, without a trailing slash (except "/") */
-            uint64_t root_hash;  /* of `root`, ready for a cache key */
-            bool alias;          /* the location's prefix is cut off the path */
-            bool or_proxy;       /* followed by a proxy: answer only what product.md says, else DECLINED */
-            bool own_index;      /* `index` stands in this very location */
+            struct str root;    /* absolute, without a trailing slash (except "/") */
+            uint64_t root_hash; /* of `root`, ready for a cache key */
+            bool alias;         /* the location's prefix is cut off the path */
+            bool or_proxy;      /* followed by a proxy: answer only what product.md says, else DECLINED */
+            bool own_index;     /* `index` stands in this very location */
         } file;
         struct {
             const struct upstream_conf *upstream;
         } proxy;
         struct {
-            uint16_t status;     /* 0: 301 for GET and HEAD, else 308 */
+            uint16_t status; /* 0: 301 for GET and HEAD, else 308 */
             struct template to;
         } redirect;
         struct {
             uint16_t status;
-            struct str body;     /* empty with has_body false: the small page for that status */
+            struct str body; /* empty with has_body false: the small page for that status */
             bool has_body;
             struct str type;
         } respond;
@@ -120,8 +122,8 @@ struct error_page_conf {
     struct str file; /* absolute */
 };
 
-/* Every setting that can stand in a location and is inherited (top, site, location; timeouts also from the upstream). Durations in
- * ms, 0 = none; sizes in bytes, 0 = none. */
+/* Every setting that can stand in a location and is inherited (top, site, location; timeouts also from the upstream).
+ * Durations in ms, 0 = none; sizes in bytes, 0 = none. */
 struct scope_conf {
     struct {
         uint64_t body, send, connect, queue, server, tunnel;
@@ -161,12 +163,12 @@ enum match_kind { MATCH_EXACT, MATCH_PREFIX, MATCH_PREFIX_FINAL /* ^~ */, MATCH_
 
 struct location_conf {
     enum match_kind kind;
-    struct str pattern;  /* path or prefix, or the regex source without "~ " */
-    struct str match;    /* the whole value as written: "~* \.png$" */
+    struct str pattern; /* path or prefix, or the regex source without "~ " */
+    struct str match;   /* the whole value as written: "~* \.png$" */
     bool nocase;
-    pcre2_code *regex;   /* MATCH_REGEX; JIT-compiled */
-    bool implicit;       /* the site's own "/" */
-    unsigned order;      /* in the file */
+    pcre2_code *regex; /* MATCH_REGEX; JIT-compiled */
+    bool implicit;     /* the site's own "/" */
+    unsigned order;    /* in the file */
     const struct action *actions[2];
     unsigned n_actions;
     struct scope_conf s;
@@ -175,24 +177,24 @@ struct location_conf {
 };
 
 struct server_name {
-    struct str name;     /* lower case; for a wildcard the suffix with its dot: ".example.com" */
+    struct str name; /* lower case; for a wildcard the suffix with its dot: ".example.com" */
     bool wildcard;
 };
 
 struct site_conf {
-    struct str label;    /* the first name, or the first listen address: for logs and explain */
+    struct str label; /* the first name, or the first listen address: for logs and explain */
     const struct server_name *names;
     unsigned n_names;
-    bool is_default;     /* said so */
-    const struct location_conf *const *exact;  /* each array sorted for the lookup that serve/route.c does */
+    bool is_default;                          /* said so */
+    const struct location_conf *const *exact; /* each array sorted for the lookup that serve/route.c does */
     unsigned n_exact;
     const struct location_conf *const *prefix; /* by length, longest first */
     unsigned n_prefix;
-    const struct location_conf *const *regex;  /* in file order */
+    const struct location_conf *const *regex; /* in file order */
     unsigned n_regex;
-    const struct location_conf *const *all;    /* in file order, the implicit one last */
+    const struct location_conf *const *all; /* in file order, the implicit one last */
     unsigned n_all;
-    struct map exact_map;  /* path -> location_conf */
+    struct map exact_map;       /* path -> location_conf */
     const struct scope_conf *s; /* the site's own scope, for answers before a location is known */
     const struct cidr *trusted;
     unsigned n_trusted;
@@ -202,13 +204,13 @@ struct site_conf {
 /* One address to listen on, with the sites reached through it in file order. */
 struct listen_conf {
     struct endpoint endpoint;
-    struct str text;     /* as written, normalised: "*:80", "127.0.0.1:80", "unix:/path" */
+    struct str text; /* as written, normalised: "*:80", "127.0.0.1:80", "unix:/path" */
     int backlog;
     bool defer, proxy_protocol;
     const struct site_conf *const *sites;
     unsigned n_sites;
     const struct site_conf *default_site;
-    struct map names;     /* exact name -> site_conf */
+    struct map names;                        /* exact name -> site_conf */
     const struct server_name_ref *wildcards; /* longest first */
     unsigned n_wildcards;
     struct where where;
@@ -219,7 +221,14 @@ struct server_name_ref {
     const struct site_conf *site;
 };
 
-enum balance_kind { BALANCE_ROUND_ROBIN, BALANCE_LEAST_CONN, BALANCE_RANDOM, BALANCE_IP_HASH, BALANCE_URI_HASH, BALANCE_HASH };
+enum balance_kind {
+    BALANCE_ROUND_ROBIN,
+    BALANCE_LEAST_CONN,
+    BALANCE_RANDOM,
+    BALANCE_IP_HASH,
+    BALANCE_URI_HASH,
+    BALANCE_HASH
+};
 
 struct health_conf {
     enum { HEALTH_PASSIVE, HEALTH_TCP, HEALTH_HTTP } kind;
@@ -231,17 +240,17 @@ struct health_conf {
 
 struct server_conf {
     struct endpoint endpoint;
-    struct str text;          /* as written: the server's name in logs and over the control socket */
+    struct str text; /* as written: the server's name in logs and over the control socket */
     unsigned weight;
     bool backup, drain;
-    uint64_t maxconn;         /* 0: none */
+    uint64_t maxconn; /* 0: none */
     uint64_t keepalive, max_tunnels;
-    uint64_t queue_size;      /* requests bound to this server that may wait */
+    uint64_t queue_size; /* requests bound to this server that may wait */
     struct where where;
 };
 
 struct upstream_conf {
-    struct str name;          /* for a bare address: that address */
+    struct str name; /* for a bare address: that address */
     const struct server_conf *servers;
     unsigned n_servers;
     enum balance_kind balance;
@@ -249,12 +258,12 @@ struct upstream_conf {
     unsigned retries;
     bool redispatch;
     uint64_t queue_size, hold;
-    uint64_t upstream_idle;   /* ms */
-    bool has_upstream_idle;   /* false (default): learn from the backend; true with 0 ms: no limit */
+    uint64_t upstream_idle; /* ms */
+    bool has_upstream_idle; /* false (default): learn from the backend; true with 0 ms: no limit */
     struct health_conf health;
     enum { STICKY_OFF, STICKY_AUTO, STICKY_COOKIE } sticky;
     struct str sticky_cookie, sticky_key;
-    unsigned index;           /* in conf->upstreams */
+    unsigned index; /* in conf->upstreams */
     struct where where;
 };
 
@@ -263,26 +272,28 @@ struct conf {
     struct conf_owned *owned; /* what the arena cannot free: regexes, maps */
     const struct str *files;  /* names as given; 0 is the main file */
     unsigned n_files;
-    struct str text; /* the exact resolved text that was loaded (included files after the main one, environment replaced); it loads
-                        again with conf_load_text, wherever the process then stands, and keeps files and lines */
+    struct str
+        text; /* the exact resolved text that was loaded (included files after the main one, environment replaced); it
+                 loads again with conf_load_text, wherever the process then stands, and keeps files and lines */
 
-    unsigned workers;         /* resolved: at least 1 */
+    unsigned workers; /* resolved: at least 1 */
     const unsigned *cpu_affinity;
     unsigned n_cpu_affinity;
     struct str user, pid_file, control;
-    struct str error_log;     /* absolute, or "stderr" */
+    struct str error_log; /* absolute, or "stderr" */
     enum log_level log_level;
     struct {
         uint64_t header, keepalive, shutdown, lame_duck;
     } timeouts;
     struct {
-        uint64_t header_size, header_count, uri_size, response_header_size, clients; /* clients 0: derive from the descriptor limit */
+        uint64_t header_size, header_count, uri_size, response_header_size,
+            clients; /* clients 0: derive from the descriptor limit */
     } limits;
     struct {
         uint64_t entries, small, valid;
     } file_cache;
 
-    const struct scope_conf *s; /* the top scope: for failures before a site is known */
+    const struct scope_conf *s;    /* the top scope: for failures before a site is known */
     struct where where[SET_COUNT]; /* top-level settings */
     const struct listen_conf *listens;
     unsigned n_listens;
@@ -299,13 +310,13 @@ struct diagnostic {
     struct diagnostic *next;
     struct where where;
     bool warning;
-    struct str text; /* "what is wrong; what was expected" */
+    struct str text;        /* "what is wrong; what was expected" */
     struct str source_line; /* syntax errors: the line, for the caret */
     unsigned column;        /* 1-based; 0: no caret */
 };
 
 struct conf_result {
-    struct conf *conf; /* NULL if there was an error */
+    struct conf *conf;        /* NULL if there was an error */
     struct diagnostic *first; /* in file order, warnings included; in `arena` */
     unsigned n_errors, n_warnings;
     const struct str *files; /* names for where.file */
@@ -313,12 +324,14 @@ struct conf_result {
     struct arena arena;
 };
 
-/* Reads, checks and builds. Never prints, never exits; no side effect on the system other than reading files and resolving
- * nothing. Thread-safe for different results. The result's conf is owned by the caller (conf_free), the result by conf_result_free. */
+/* Reads, checks and builds. Never prints, never exits; no side effect on the system other than reading files and
+ * resolving nothing. Thread-safe for different results. The result's conf is owned by the caller (conf_free), the
+ * result by conf_result_free. */
 void conf_load(const char *path, struct conf_result *out);
 /* From memory: `name` stands for the file in diagnostics, relative paths are relative to `dir`. */
 void conf_load_text(struct str text, const char *name, const char *dir, struct conf_result *out);
-/* The same with flags. CONF_NO_FILES: looks at no file at all (no include, nothing need exist; workers = "auto" is 1). */
+/* The same with flags. CONF_NO_FILES: looks at no file at all (no include, nothing need exist; workers = "auto" is 1).
+ */
 enum conf_flags { CONF_NO_FILES = 1 };
 void conf_load_flags(struct str text, const char *name, const char *dir, unsigned flags, struct conf_result *out);
 void conf_result_free(struct conf_result *r);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `workers` and `cpu_affinity`. "auto" is what this process may really use: the CPUs of its affinity mask, and no more than its cgroup's
- * quota allows (cgroup v2: cpu.max of the group and of every group above it). In a container with a quota of half a CPU that is one.
+ * `workers` and `cpu_affinity`. "auto" is what this process may really use: the CPUs of its affinity mask, and no more
+ * than its cgroup's quota allows (cgroup v2: cpu.max of the group and of every group above it). In a container with a
+ * quota of half a CPU that is one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -92,14 +93,14 @@ bool read_workers(const struct value *v)
     int64_t n;
     if (value_number(v, &n)) {
         if (n < 1 || n > WORKERS_MAX) {
-            bad(v, "%lld is out of range; expected %s", (long long)n, type_expected[TYPE_WORKERS]);
+            diag_bad(v, "%lld is out of range; expected %s", (long long)n, type_expected[TYPE_WORKERS]);
             return false;
         }
         v->t->conf->workers = (unsigned)n;
         return true;
     }
     if (!value_text(v, &text) || !str_eq_nocase(text, STR("auto")))
-        return bad_type(v);
+        return diag_bad_type(v);
     v->t->conf->workers = cpus_auto(!(v->ld->flags & CONF_NO_FILES));
     return true;
 }
@@ -115,13 +116,13 @@ bool read_cpus(const struct value *v)
         struct value item = value_at(v, i);
         int64_t cpu;
         if (!value_number(&item, &cpu))
-            return bad_type(&item);
+            return diag_bad_type(&item);
         if (cpu < 0 || cpu > CPU_MAX) {
-            bad(&item, "%lld is out of range; expected %s", (long long)cpu, type_expected[TYPE_CPUS]);
+            diag_bad(&item, "%lld is out of range; expected %s", (long long)cpu, type_expected[TYPE_CPUS]);
             return false;
         }
         if (knows_set && !CPU_ISSET((size_t)cpu, &set))
-            warn(&item, "this process may not run on CPU %lld here", (long long)cpu);
+            diag_warn(&item, "this process may not run on CPU %lld here", (long long)cpu);
         list[i] = (unsigned)cpu;
     }
     v->t->conf->cpu_affinity = list;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Findings: collecting, ordering and printing them. Each is one line "file:line: what is wrong; what was expected", a syntax error two
- * more (the line and a caret). They live in the result's arena. Text of the file is shown escaped and cut, so that a finding stays a line.
+ * Findings: collecting, ordering and printing them. Each is one line "file:line: what is wrong; what was expected", a
+ * syntax error two more (the line and a caret). They live in the result's arena. Text of the file is shown escaped and
+ * cut, so that a finding stays a line.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -93,7 +94,7 @@ static void about(const struct value *v, bool warning, const char *fmt, va_list 
     diag_add(v->ld, value_where(v->ld, v->s), warning, "%.*s%s%s", STR_ARG(path), path.n > 0 ? ": " : "", text);
 }
 
-void bad(const struct value *v, const char *fmt, ...)
+void diag_bad(const struct value *v, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -101,7 +102,7 @@ void bad(const struct value *v, const char *fmt, ...)
     va_end(args);
 }
 
-void warn(const struct value *v, const char *fmt, ...)
+void diag_warn(const struct value *v, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -136,9 +137,10 @@ struct str value_show(const struct value *v)
 static struct str words_show(struct load *ld, enum word_set set)
 {
     struct str text = STR("");
-    for (size_t i = 0; i < n_words; i++)
-        if (words[i].set == set)
-            text = load_printf(ld, "%.*s%s\"%.*s\"", STR_ARG(text), text.n > 0 ? ", " : "", STR_ARG(words[i].name));
+    for (size_t i = 0; i < n_setting_words; i++)
+        if (setting_words[i].set == set)
+            text = load_printf(ld, "%.*s%s\"%.*s\"", STR_ARG(text), text.n > 0 ? ", " : "",
+                               STR_ARG(setting_words[i].name));
     return load_printf(ld, "one of %.*s", STR_ARG(text));
 }
 
@@ -150,7 +152,8 @@ struct str value_expected(struct load *ld, const struct setting *row)
     if (row->type == TYPE_BUILTIN)
         return words_show(ld, WORDS_builtin);
     if (row->type == TYPE_UINT && row->hi < UINT32_MAX)
-        return load_printf(ld, "a whole number from %llu to %llu", (unsigned long long)row->lo, (unsigned long long)row->hi);
+        return load_printf(ld, "a whole number from %llu to %llu", (unsigned long long)row->lo,
+                           (unsigned long long)row->hi);
     if (row->type == TYPE_SIZE && row->lo > 0) {
         size_print(row->lo, lo);
         size_print(row->hi, hi);
@@ -159,10 +162,10 @@ struct str value_expected(struct load *ld, const struct setting *row)
     return str_c(type_expected[row->type]);
 }
 
-bool bad_type(const struct value *v)
+bool diag_bad_type(const struct value *v)
 {
     struct str found = value_show(v), expected = value_expected(v->ld, v->row);
-    bad(v, "found %.*s; expected %.*s", STR_ARG(found), STR_ARG(expected));
+    diag_bad(v, "found %.*s; expected %.*s", STR_ARG(found), STR_ARG(expected));
     return false;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The pages generated from the settings tables: docs/settings.md and proxy.conf(5). A test compares them with the committed files. */
+/* The pages generated from the settings tables: docs/settings.md and proxy.conf(5). A test compares them with the
+ * committed files. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -21,10 +22,10 @@ static void scope_letters(FILE *f, unsigned scopes)
 static void words_of(FILE *f, enum word_set set, const char *before, const char *after)
 {
     bool is_first = true;
-    for (size_t i = 0; i < n_words; i++) {
-        if (words[i].set != set)
+    for (size_t i = 0; i < n_setting_words; i++) {
+        if (setting_words[i].set != set)
             continue;
-        fprintf(f, "%s%s%.*s%s", is_first ? "" : ", ", before, STR_ARG(words[i].name), after);
+        fprintf(f, "%s%s%.*s%s", is_first ? "" : ", ", before, STR_ARG(setting_words[i].name), after);
         is_first = false;
     }
 }
@@ -38,10 +39,10 @@ static enum word_set set_of(const struct setting *s)
 static void unbuilt_words(FILE *f, enum word_set set, const char *before, const char *after, const char *stop)
 {
     bool is_first = true;
-    for (size_t i = 0; i < n_words; i++) {
-        if (words[i].set != set || words[i].state == BUILT)
+    for (size_t i = 0; i < n_setting_words; i++) {
+        if (setting_words[i].set != set || setting_words[i].state == BUILT)
             continue;
-        fprintf(f, "%s%s%.*s%s", is_first ? "" : ", ", before, STR_ARG(words[i].name), after);
+        fprintf(f, "%s%s%.*s%s", is_first ? "" : ", ", before, STR_ARG(setting_words[i].name), after);
         is_first = false;
     }
     if (!is_first)
@@ -50,7 +51,7 @@ static void unbuilt_words(FILE *f, enum word_set set, const char *before, const 
 
 static const char *state_text(enum setting_state state)
 {
-    return state == PLANNED ? "Accepted and checked, without effect in this version yet."
+    return state == PLANNED   ? "Accepted and checked, without effect in this version yet."
            : state == REFUSED ? "Refused in this version: it is not available yet."
                               : "";
 }
@@ -80,8 +81,8 @@ static void md_row(FILE *f, const struct setting *s)
     if (set_of(s) != WORDS_NONE) {
         static const char unbuilt[] = "without effect in this version yet";
         bool has_any = false;
-        for (size_t i = 0; i < n_words; i++)
-            has_any |= words[i].set == set_of(s) && words[i].state != BUILT;
+        for (size_t i = 0; i < n_setting_words; i++)
+            has_any |= setting_words[i].set == set_of(s) && setting_words[i].state != BUILT;
         if (has_any) {
             fputs(". *", f);
             unbuilt_words(f, set_of(s), "", "", unbuilt);
@@ -91,12 +92,14 @@ static void md_row(FILE *f, const struct setting *s)
     fputs(" |\n", f);
 }
 
-static const char md_head[] =
-    "# Settings\n\n"
-    "Generated from `src/conf/settings/*.def`; do not edit.\n\n"
-    "Scope: T top, S site, L location, U upstream, V server of an upstream. A value is inherited from the top to the site to the\n"
-    "location, and the nearest wins (L, U, S, T); header rules and lists of types merge by name. One value may stand for a list of one.\n"
-    "A group in the heading (`timeouts = { ... }`) is where its settings stand. The rules of the file are in proxy.conf(5).\n";
+static const char md_head[] = "# Settings\n\n"
+                              "Generated from `src/conf/settings/*.def`; do not edit.\n\n"
+                              "Scope: T top, S site, L location, U upstream, V server of an upstream. A value is "
+                              "inherited from the top to the site to the\n"
+                              "location, and the nearest wins (L, U, S, T); header rules and lists of types merge by "
+                              "name. One value may stand for a list of one.\n"
+                              "A group in the heading (`timeouts = { ... }`) is where its settings stand. The rules of "
+                              "the file are in proxy.conf(5).\n";
 
 static void md(FILE *f)
 {
@@ -112,7 +115,8 @@ static void md(FILE *f)
     }
 }
 
-/* roff: a backslash, and a dot or quote at the beginning of a line, mean something; '-' is a hyphen unless it is escaped. */
+/* roff: a backslash, and a dot or quote at the beginning of a line, mean something; '-' is a hyphen unless it is
+ * escaped. */
 static void man_text(FILE *f, const char *text)
 {
     if (*text == '.' || *text == '\'')
@@ -127,45 +131,53 @@ static void man_text(FILE *f, const char *text)
     }
 }
 
-static const char man_head[] =
-    ".\\\" Generated from src/conf/settings/*.def; do not edit.\n"
-    ".TH PROXY.CONF 5 \"\" \"weir\" \"File formats\"\n"
-    ".SH NAME\n"
-    "proxy.conf \\- configuration of weir\n"
-    ".SH SYNOPSIS\n"
-    ".nf\n"
-    "sites = ( { listen = \"8080\"; root = \"public\"; proxy = \"127.0.0.1:3000\"; } );\n"
-    ".fi\n"
-    ".SH DESCRIPTION\n"
-    "The syntax is libconfig\\(aqs: settings end with a semicolon, groups stand in { }, lists in ( ), texts in double quotes;\n"
-    "comments begin with # or //, or stand between /* and */.\n"
-    ".B weir check\n"
-    "names everything that is wrong in a file, with its line.\n"
-    ".PP\n"
-    "One value may stand for a list of one. A list in [ ] holds values of one type only.\n"
-    ".PP\n"
-    "A duration or size has a unit: \"500ms\", \"30s\", \"5m\", \"1h\", \"30d\"; \"512b\", \"64k\", \"1m\", \"5g\". 0 and false mean none.\n"
-    "A text that spells a number, or true or false, serves where one is expected. Words compare without \\- and _ and in any case.\n"
-    ".PP\n"
-    "Relative paths are relative to the file they stand in.\n"
-    ".B include\n"
-    "appends the sites and upstreams of whole files.\n"
-    ".PP\n"
-    "A setting is inherited from the top to the site to the location; the nearest wins. Timeouts of an upstream stand between\n"
-    "location and site. Header rules and lists of types merge by name. Actions (root, alias, proxy, redirect, respond, builtin)\n"
-    "are not inherited by a location that has one of its own; root or alias together with proxy means the file if it is there,\n"
-    "otherwise the backend.\n"
-    ".PP\n"
-    "A location\\(aqs\n"
-    ".B match\n"
-    "has nginx\\(aqs meanings and precedence. A regular expression is written as it is, without quotes of its own; write \\e\\e for a\n"
-    "backslash before t n r f x \" or another backslash.\n"
-    ".PP\n"
-    "A site is chosen by the exact name in Host, then by the longest *. name, then the one marked default on that address, else the\n"
-    "first.\n"
-    ".SH ENVIRONMENT\n"
-    "In a text, ${NAME}, ${NAME:\\-default} and ${NAME:?message} stand for the environment when the file is loaded. Names are in\n"
-    "capitals. $$ is a dollar.\n";
+static const char man_head[] = ".\\\" Generated from src/conf/settings/*.def; do not edit.\n"
+                               ".TH PROXY.CONF 5 \"\" \"weir\" \"File formats\"\n"
+                               ".SH NAME\n"
+                               "proxy.conf \\- configuration of weir\n"
+                               ".SH SYNOPSIS\n"
+                               ".nf\n"
+                               "sites = ( { listen = \"8080\"; root = \"public\"; proxy = \"127.0.0.1:3000\"; } );\n"
+                               ".fi\n"
+                               ".SH DESCRIPTION\n"
+                               "The syntax is libconfig\\(aqs: settings end with a semicolon, groups stand in { }, "
+                               "lists in ( ), texts in double quotes;\n"
+                               "comments begin with # or //, or stand between /* and */.\n"
+                               ".B weir check\n"
+                               "names everything that is wrong in a file, with its line.\n"
+                               ".PP\n"
+                               "One value may stand for a list of one. A list in [ ] holds values of one type only.\n"
+                               ".PP\n"
+                               "A duration or size has a unit: \"500ms\", \"30s\", \"5m\", \"1h\", \"30d\"; \"512b\", "
+                               "\"64k\", \"1m\", \"5g\". 0 and false mean none.\n"
+                               "A text that spells a number, or true or false, serves where one is expected. Words "
+                               "compare without \\- and _ and in any case.\n"
+                               ".PP\n"
+                               "Relative paths are relative to the file they stand in.\n"
+                               ".B include\n"
+                               "appends the sites and upstreams of whole files.\n"
+                               ".PP\n"
+                               "A setting is inherited from the top to the site to the location; the nearest wins. "
+                               "Timeouts of an upstream stand between\n"
+                               "location and site. Header rules and lists of types merge by name. Actions (root, "
+                               "alias, proxy, redirect, respond, builtin)\n"
+                               "are not inherited by a location that has one of its own; root or alias together with "
+                               "proxy means the file if it is there,\n"
+                               "otherwise the backend.\n"
+                               ".PP\n"
+                               "A location\\(aqs\n"
+                               ".B match\n"
+                               "has nginx\\(aqs meanings and precedence. A regular expression is written as it is, "
+                               "without quotes of its own; write \\e\\e for a\n"
+                               "backslash before t n r f x \" or another backslash.\n"
+                               ".PP\n"
+                               "A site is chosen by the exact name in Host, then by the longest *. name, then the one "
+                               "marked default on that address, else the\n"
+                               "first.\n"
+                               ".SH ENVIRONMENT\n"
+                               "In a text, ${NAME}, ${NAME:\\-default} and ${NAME:?message} stand for the environment "
+                               "when the file is loaded. Names are in\n"
+                               "capitals. $$ is a dollar.\n";
 
 static void man_row(FILE *f, const struct setting *s)
 {
@@ -198,7 +210,9 @@ static void man(FILE *f)
     };
     fputs(man_head, f);
     fputs(".SH SETTINGS\n"
-          "Where a setting may stand is said in parentheses: T top, S site, L location, U upstream, V server of an upstream.\n", f);
+          "Where a setting may stand is said in parentheses: T top, S site, L location, U upstream, V server of an "
+          "upstream.\n",
+          f);
     for (size_t a = 0; a < AREA_COUNT; a++) {
         fprintf(f, ".SS %s", areas[a].doc);
         if (areas[a].kind == GROUP)
@@ -215,8 +229,10 @@ static void man(FILE *f)
         man_text(f, vars[i].doc);
         fputc('\n', f);
     }
-    fputs(".SH FILES\n.TP\n.I /etc/weir/proxy.conf\nread when neither -c nor $WEIR_CONF says otherwise; an ordinary user at a terminal "
-          "gets\n.I ./proxy.conf\nfirst.\n.SH SEE ALSO\n.BR weir (8)\n", f);
+    fputs(".SH FILES\n.TP\n.I /etc/weir/proxy.conf\nread when neither -c nor $WEIR_CONF says otherwise; an ordinary "
+          "user at a terminal "
+          "gets\n.I ./proxy.conf\nfirst.\n.SH SEE ALSO\n.BR weir (8)\n",
+          f);
 }
 
 static struct str page(struct arena *a, void (*print)(FILE *f))

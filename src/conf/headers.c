@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Header rules. Those of an inner scope are merged into the outer scope's by name, case aside: an inner rule replaces every outer one for
- * the same field and the others stay; what add_response_headers says comes last, and only adds.
- * Fields that frame a message or belong to one connection (RFC 9110 §7.6.1, RFC 9112 §6) are weir's own: a rule for them would break it.
+ * Header rules. Those of an inner scope are merged into the outer scope's by name, case aside: an inner rule replaces
+ * every outer one for the same field and the others stay; what add_response_headers says comes last, and only adds.
+ * Fields that frame a message or belong to one connection (RFC 9110 §7.6.1, RFC 9112 §6) are weir's own: a rule for
+ * them would break it.
  */
 #include "conf/load.h"
 
 static const struct str framing[] = {
-    { "connection", 10 }, { "content-length", 14 }, { "keep-alive", 10 }, { "te", 2 },
+    { "connection", 10 }, { "content-length", 14 },    { "keep-alive", 10 }, { "te", 2 },
     { "trailer", 7 },     { "transfer-encoding", 17 }, { "upgrade", 7 },
 };
 
@@ -26,8 +27,8 @@ static bool read_rule(const struct value *v, struct header_rule *rule)
     unsigned n = value_count(v);
     struct template *values = load_array(ld, struct template, n);
     unsigned n_values = 0;
-    if (!is_token(name) || is_framing(name)) {
-        bad(v, "this field is weir's own business; expected another name");
+    if (!value_is_token(name) || is_framing(name)) {
+        diag_bad(v, "this field is weir's own business; expected another name");
         return false;
     }
     for (unsigned i = 0; i < n; i++) {
@@ -35,7 +36,7 @@ static bool read_rule(const struct value *v, struct header_rule *rule)
         struct str text;
         if (!value_raw_text(&item, &text)) {
             struct str found = value_show(&item);
-            bad(&item, "found %.*s; expected a text, or a list of texts", STR_ARG(found));
+            diag_bad(&item, "found %.*s; expected a text, or a list of texts", STR_ARG(found));
             return false;
         }
         if (text.n == 0 && n == 1)
@@ -44,7 +45,8 @@ static bool read_rule(const struct value *v, struct header_rule *rule)
             return false;
         n_values++;
     }
-    *rule = (struct header_rule){ .name = name, .values = values, .n_values = n_values, .where = value_where(ld, v->s) };
+    *rule =
+        (struct header_rule){ .name = name, .values = values, .n_values = n_values, .where = value_where(ld, v->s) };
     return true;
 }
 
@@ -55,7 +57,7 @@ bool read_headers(const struct value *v, bool add)
     const struct header_rule *outer = is_request ? scope->request_headers : scope->response_headers;
     unsigned n_outer = is_request ? scope->n_request_headers : scope->n_response_headers;
     if (!value_is_group(v))
-        return bad_type(v);
+        return diag_bad_type(v);
 
     unsigned n_own = (unsigned)config_setting_length(v->s), n = 0;
     struct header_rule *own = load_array(v->ld, struct header_rule, n_own);
@@ -69,7 +71,8 @@ bool read_headers(const struct value *v, bool add)
         for (unsigned j = 0; j < i && is_right; j++) {
             if (!str_eq_nocase(own[i].name, own[j].name))
                 continue;
-            bad(&item, "second rule for the same field (names compare without case); the first is in line %u", own[j].where.line);
+            diag_bad(&item, "second rule for the same field (names compare without case); the first is in line %u",
+                     own[j].where.line);
             is_right = false;
         }
     }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads the text before libconfig does. libconfig stops at the first error with the words "syntax error", and takes some things silently
- * for others: integers wrap at 32 bits, two strings side by side become one, a byte order mark or a NUL end the file. So this is a reader
- * of the same grammar that knows the likely causes. What it emits has the same lines; libconfig builds the tree from it.
+ * Reads the text before libconfig does. libconfig stops at the first error with the words "syntax error", and takes
+ * some things silently for others: integers wrap at 32 bits, two strings side by side become one, a byte order mark or
+ * a NUL end the file. So this is a reader of the same grammar that knows the likely causes. What it emits has the same
+ * lines; libconfig builds the tree from it.
  *
- * Two kinds of finding: after a fatal one (the structure is lost) the file is given up; after any other it goes on, and leaves a mark that
- * later checks stay silent about: the integer INT_MIN, or the byte 0x01 in a string.
- * Regular expressions come with backslashes that libconfig may or may not know (1.7 has \a \b \v, 1.5 has not): a backslash before
- * anything but t n r f x " \ is doubled, so that every version keeps it.
+ * Two kinds of finding: after a fatal one (the structure is lost) the file is given up; after any other it goes on, and
+ * leaves a mark that later checks stay silent about: the integer INT_MIN, or the byte 0x01 in a string. Regular
+ * expressions come with backslashes that libconfig may or may not know (1.7 has \a \b \v, 1.5 has not): a backslash
+ * before anything but t n r f x " \ is doubled, so that every version keeps it.
  */
 #include "conf/lint.h"
 
@@ -27,7 +28,6 @@ void lint_emit(struct lint *l, const char *p, size_t n)
         memcpy(l->out + l->n_out, p, n);
     l->n_out += n;
 }
-
 
 enum { SAID_MAX = 100, LINE_MAX_SHOWN = 300 };
 
@@ -150,10 +150,12 @@ static bool name_fatal(struct lint *l, const char *open)
     if (has(l, '"'))
         return lint_fatal(l, l->p, "a quoted text where a setting's name was expected; names stand without quotes");
     if (open != NULL && (has(l, ')') || has(l, ']')))
-        return lint_fatal(l, l->p, "found `%.1s`, but the { of line %u is still open; expected }", l->p, line_of(l, open));
+        return lint_fatal(l, l->p, "found `%.1s`, but the { of line %u is still open; expected }", l->p,
+                          line_of(l, open));
     if (word.n == 0)
         return lint_fatal(l, l->p, "found `%.1s` where a setting's name was expected", l->p);
-    return lint_fatal(l, l->p, "`%.*s` cannot be a name; a name begins with a letter and has only letters, digits, - and _",
+    return lint_fatal(l, l->p,
+                      "`%.*s` cannot be a name; a name begins with a letter and has only letters, digits, - and _",
                       (int)(word.n < 60 ? word.n : 60), word.p);
 }
 
@@ -170,7 +172,8 @@ static void check_twice(struct lint *l, struct seen **seen, struct str name)
         if (!str_eq(s->name, name))
             continue;
         struct str path = lint_path(l);
-        lint_say(l, name.p, "%.*ssecond `%.*s`; the first is in line %u", STR_ARG(path), STR_ARG(name), line_of(l, s->at));
+        lint_say(l, name.p, "%.*ssecond `%.*s`; the first is in line %u", STR_ARG(path), STR_ARG(name),
+                 line_of(l, s->at));
         /* libconfig would stop here: what it sees gets a name that no setting has. */
         lint_emit(l, "*", 1);
         struct str unique = load_printf(l->ld, "%zu", (size_t)(name.p - l->begin));
@@ -196,8 +199,10 @@ static bool read_end(struct lint *l, const char *value_end, struct str name, con
         return true;
     if (l->open_string != NULL || !is_name_start(*l->p)) {
         if (has(l, ')') || has(l, ']') || has(l, '}'))
-            return lint_fatal(l, l->p, open ? "found `%.1s`, but the { of line %u is still open; expected }"
-                                            : "found `%.1s`, which nothing opened", l->p, open ? line_of(l, open) : 0);
+            return lint_fatal(l, l->p,
+                              open ? "found `%.1s`, but the { of line %u is still open; expected }"
+                                   : "found `%.1s`, which nothing opened",
+                              l->p, open ? line_of(l, open) : 0);
         return lint_fatal(l, l->p, "found `%.1s` after the value of `%.*s`; expected ;", l->p, STR_ARG(name));
     }
     lint_say(l, value_end, "missing ; after the value of `%.*s`", STR_ARG(name));
@@ -339,7 +344,8 @@ static bool read_strings(struct lint *l)
             return true;
         }
         struct str path = lint_path(l);
-        lint_say(l, l->p, "%.*stwo strings side by side would become one; expected a comma or ; between them", STR_ARG(path));
+        lint_say(l, l->p, "%.*stwo strings side by side would become one; expected a comma or ; between them",
+                 STR_ARG(path));
         if (!lint_string(l, false))
             return false;
     }
@@ -386,7 +392,8 @@ static bool check_bytes(struct lint *l)
     }
     if (str_starts(text, STR("\xef\xbb\xbf"))) {
         struct where where = { .file = (uint16_t)l->file, .line = 1 };
-        diag_add(l->ld, where, false, "the file begins with a byte order mark (EF BB BF); expected plain UTF-8 without it");
+        diag_add(l->ld, where, false,
+                 "the file begins with a byte order mark (EF BB BF); expected plain UTF-8 without it");
         l->p += 3;
     }
     return true;

@@ -21,7 +21,8 @@ struct lint {
     size_t n_out, cap_out;
     struct lint_place path[LINT_DEPTH + 1];
     unsigned depth;
-    const char *open_string; /* the last token is a string over several lines that begins here: a quote may be missing; or NULL */
+    const char *open_string; /* the last token is a string over several lines that begins here: a quote may be missing;
+                                or NULL */
 };
 
 enum lint_type { LINT_NONE, LINT_STRING, LINT_INT, LINT_INT64, LINT_FLOAT, LINT_BOOL, LINT_AGGREGATE };

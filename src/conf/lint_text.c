@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Strings and bare words of the configuration text: environment, escapes, numbers that would wrap, words that want quotes.
- * The environment is replaced inside strings only, so a value can never change the structure of the file: it is emitted escaped, and its
- * dollars doubled (a run-time $variable comes from the file, not from the environment).
+ * Strings and bare words of the configuration text: environment, escapes, numbers that would wrap, words that want
+ * quotes. The environment is replaced inside strings only, so a value can never change the structure of the file: it is
+ * emitted escaped, and its dollars doubled (a run-time $variable comes from the file, not from the environment).
  */
 #include <stdlib.h>
 
@@ -86,10 +86,12 @@ static const char *read_env(struct lint *l, const char *at, const char *stop)
             if (!is_digit(name.p[i]) && name.p[i] != '_' && !(name.p[i] >= 'a' && name.p[i] <= 'z'))
                 is_variable = false;
         if (is_variable)
-            lint_say(l, at, "%.*s${%.*s} is no variable of the environment (those are in capitals); expected $%.*s", STR_ARG(path),
-                     STR_ARG(name), STR_ARG(name));
+            lint_say(l, at, "%.*s${%.*s} is no variable of the environment (those are in capitals); expected $%.*s",
+                     STR_ARG(path), STR_ARG(name), STR_ARG(name));
         else
-            lint_say(l, at, "%.*sa ${ that is not complete; expected ${NAME}, ${NAME:-default} or ${NAME:?message} ($$ is a dollar)",
+            lint_say(l, at,
+                     "%.*sa ${ that is not complete; expected ${NAME}, ${NAME:-default} or ${NAME:?message} ($$ is a "
+                     "dollar)",
                      STR_ARG(path));
         lint_emit(l, mark, 4);
         return close ? close + 1 : at + 2;
@@ -225,7 +227,8 @@ static enum lint_type word_fatal(struct lint *l, const char *start, struct str w
     else if (word.p[0] == '\'')
         (void)lint_fatal(l, start, "%.*sa single quote; expected a text in double quotes", STR_ARG(path));
     else
-        (void)lint_fatal(l, start, "%.*sunquoted word `%.*s`; expected \"%.*s\"", STR_ARG(path), STR_ARG(w), STR_ARG(w));
+        (void)lint_fatal(l, start, "%.*sunquoted word `%.*s`; expected \"%.*s\"", STR_ARG(path), STR_ARG(w),
+                         STR_ARG(w));
     return LINT_NONE;
 }
 
@@ -247,8 +250,10 @@ enum lint_type lint_word(struct lint *l)
             return LINT_INT;
         }
         struct str path = lint_path(l), w = shown(number);
-        lint_say(l, start, "%.*s%.*s does not fit into 32 bits; expected a number in quotes, or a size with a unit such as \"5g\"",
-                 STR_ARG(path), STR_ARG(w));
+        lint_say(
+            l, start,
+            "%.*s%.*s does not fit into 32 bits; expected a number in quotes, or a size with a unit such as \"5g\"",
+            STR_ARG(path), STR_ARG(w));
         lint_emit(l, "-2147483648", 11);
         return LINT_INT;
     }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From a file (or a text) to a struct conf: reading, lint, libconfig, the table, the builders, the checks, in that order; and the end of
- * a load, whatever way it ends. The conf lives in its own arena and owns its regexes and maps through conf->owned; everything that only
- * the load needs lives in the result's arena. The trees of libconfig are freed here and nowhere else.
+ * From a file (or a text) to a struct conf: reading, lint, libconfig, the table, the builders, the checks, in that
+ * order; and the end of a load, whatever way it ends. The conf lives in its own arena and owns its regexes and maps
+ * through conf->owned; everything that only the load needs lives in the result's arena. The trees of libconfig are
+ * freed here and nowhere else.
  *
- * conf->text is what a restarted or upgraded server loads instead of the files: a first line that says so, then for each file a line with
- * its length, name and folder, and its text. So a finding, and `weir explain`, still name the original file and line.
+ * conf->text is what a restarted or upgraded server loads instead of the files: a first line that says so, then for
+ * each file a line with its length, name and folder, and its text. So a finding, and `weir explain`, still name the
+ * original file and line.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -141,7 +143,8 @@ struct str where_show(struct load *ld, struct where w)
 struct str load_path(struct load *ld, unsigned file, struct str path)
 {
     struct str dir = ld->sources[file].dir;
-    struct str whole = path.n > 0 && path.p[0] == '/' ? path : load_printf(ld, "%.*s/%.*s", STR_ARG(dir), STR_ARG(path));
+    struct str whole =
+        path.n > 0 && path.p[0] == '/' ? path : load_printf(ld, "%.*s/%.*s", STR_ARG(dir), STR_ARG(path));
     char *clean = load_alloc(ld, whole.n + 2);
     size_t n = 0;
     for (size_t i = 0; i < whole.n;) {
@@ -250,11 +253,11 @@ static void include_file(struct load *ld, const struct value *v, struct str path
         if (str_eq(ld->sources[i].name, path))
             return; /* two globs may meet the same file */
     if (ld->n_sources >= SOURCES_MAX - 1) {
-        bad(v, "too many files; expected at most %d", SOURCES_MAX - 2);
+        diag_bad(v, "too many files; expected at most %d", SOURCES_MAX - 2);
         return;
     }
     if (!file_read(ld, path.p, &text)) {
-        bad(v, "cannot read \"%.*s\": %s", STR_ARG(path), strerror(errno));
+        diag_bad(v, "cannot read \"%.*s\": %s", STR_ARG(path), strerror(errno));
         return;
     }
     source_add(ld, load_dup(ld, path), dir_of(ld, path));
@@ -266,16 +269,16 @@ static void include_glob(struct load *ld, const struct value *v)
     struct str text;
     glob_t found = { 0 };
     if (!value_text(v, &text) || text.n == 0) {
-        bad_type(v);
+        diag_bad_type(v);
         return;
     }
     struct str pattern = load_dup(ld, load_path(ld, 0, text));
     int rc = glob(pattern.p, GLOB_ERR, NULL, &found);
     bool is_pattern = strpbrk(pattern.p, "*?[") != NULL;
     if (rc == GLOB_NOMATCH && !is_pattern)
-        bad(v, "cannot read \"%.*s\": no such file", STR_ARG(pattern));
+        diag_bad(v, "cannot read \"%.*s\": no such file", STR_ARG(pattern));
     else if (rc != 0 && rc != GLOB_NOMATCH)
-        bad(v, "cannot read the folder of \"%.*s\"", STR_ARG(pattern));
+        diag_bad(v, "cannot read the folder of \"%.*s\"", STR_ARG(pattern));
     /* The matches are copied first: want of memory must not leave glob's list behind. */
     unsigned n = 0;
     char **paths = arena_array(ld->temp, char *, found.gl_pathc + 1);
@@ -367,7 +370,7 @@ static void check_included(struct load *ld, const config_setting_t *root)
         struct value v = value_of(ld, s, NULL, NULL);
         struct str name = str_c(config_setting_name(s));
         if (!str_eq(name, STR("sites")) && !str_eq(name, STR("upstreams")))
-            bad(&v, "cannot stand in an included file; expected only sites and upstreams there");
+            diag_bad(&v, "cannot stand in an included file; expected only sites and upstreams there");
     }
 }
 
@@ -386,7 +389,11 @@ static void build(struct load *ld)
     ld->arena = &c->arena;
     config_setting_t *written[SET_COUNT] = { 0 };
     struct target top = {
-        .scope = SCOPE_TOP, .conf = c, .scoped = &ld->top, .trusted = &ld->trusted, .written = written,
+        .scope = SCOPE_TOP,
+        .conf = c,
+        .scoped = &ld->top,
+        .trusted = &ld->trusted,
+        .written = written,
     };
     unsigned n_files = ld->n_sources;
     ld->upstreams_end = &ld->upstreams;

@@ -2,8 +2,9 @@
 /*
  * Between the files of this folder only: the state of one load, and the functions that read one kind of value each.
  *
- * A load runs on one thread, reports into one conf_result and builds one conf. Every finding goes through `bad`, `warn` or diag_add and
- * the reading goes on, so that one run shows all problems. Want of memory leaves by longjmp to load.c, which frees everything.
+ * A load runs on one thread, reports into one conf_result and builds one conf. Every finding goes through the diag_
+ * functions, and the reading goes on, so that one run shows all problems. Want of memory leaves by longjmp to load.c,
+ * which frees everything.
  */
 #ifndef CONF_LOAD_H
 #define CONF_LOAD_H
@@ -49,9 +50,10 @@ struct target {
     struct server_conf *server;
     struct site_conf *site;
     struct trusted *trusted;
-    void *part;               /* of a MEMBER area */
-    struct actions *actions;  /* found in this site or location */
-    config_setting_t **written; /* [SET_COUNT]: what was written in this very scope (builders read lists from here); or NULL */
+    void *part;              /* of a MEMBER area */
+    struct actions *actions; /* found in this site or location */
+    config_setting_t *
+        *written; /* [SET_COUNT]: what was written in this very scope (builders read lists from here); or NULL */
 };
 
 /* The actions written in one site or location. */
@@ -81,11 +83,12 @@ struct listen_build {
 struct load {
     struct conf_result *out;
     struct conf *conf;
-    struct arena *arena; /* for load_alloc: the temp one while files are read, then the conf's, for everything the conf keeps */
-    struct arena *temp;  /* the result's: diagnostics, and what only the load needs */
-    unsigned flags;      /* of enum conf_flags */
-    bool is_defaults;    /* reading the defaults of the tables */
-    bool is_replay;      /* the text is a resolved one that was served before: missing folders only warn */
+    struct arena
+        *arena; /* for load_alloc: the temp one while files are read, then the conf's, for everything the conf keeps */
+    struct arena *temp; /* the result's: diagnostics, and what only the load needs */
+    unsigned flags;     /* of enum conf_flags */
+    bool is_defaults;   /* reading the defaults of the tables */
+    bool is_replay;     /* the text is a resolved one that was served before: missing folders only warn */
     struct source *sources;
     unsigned n_sources;
     struct diagnostic *last;
@@ -109,11 +112,12 @@ void diag_add(struct load *ld, struct where where, bool warning, const char *fmt
 /* With the source line and a caret under `column` (1-based). */
 void diag_caret(struct load *ld, struct where where, struct str line, size_t column, const char *fmt, ...) PRINTF(5, 6);
 void diag_sort(struct conf_result *r);
-/* An error (a warning) about a value: its key path is put before the text. Says nothing about a value that lint has reported. */
-void bad(const struct value *v, const char *fmt, ...) PRINTF(2, 3);
-void warn(const struct value *v, const char *fmt, ...) PRINTF(2, 3);
+/* An error (a warning) about a value: its key path is put before the text. Says nothing about a value that lint has
+ * reported. */
+void diag_bad(const struct value *v, const char *fmt, ...) PRINTF(2, 3);
+void diag_warn(const struct value *v, const char *fmt, ...) PRINTF(2, 3);
 /* "found 12; expected what the row's type takes"; always false, so that a reader can return it. */
-bool bad_type(const struct value *v);
+bool diag_bad_type(const struct value *v);
 /* What stands there, short: `"text"`, 12, a group. */
 struct str value_show(const struct value *v);
 /* What the row's type takes. */
@@ -123,7 +127,7 @@ struct str value_expected(struct load *ld, const struct setting *row);
 void *load_alloc(struct load *ld, size_t n);
 struct str load_dup(struct load *ld, struct str s);
 struct str load_printf(struct load *ld, const char *fmt, ...) PRINTF(2, 3);
-#define load_new(ld, type) ((type *)load_alloc((ld), sizeof(type)))
+#define load_new(ld, type)      ((type *)load_alloc((ld), sizeof(type)))
 #define load_array(ld, type, n) ((type *)load_alloc((ld), sizeof(type) * (size_t)(n)))
 /* Makes room for one more pointer in a list of the temp arena: call it before list[n++] = p. */
 void *load_grow(struct load *ld, void *list, unsigned n, unsigned *cap);
@@ -137,7 +141,8 @@ void load_map_put(struct load *ld, struct map *map, struct str key, const void *
 /* Absolute, "//" and "/./" gone, no trailing slash (except "/"). */
 struct str load_path(struct load *ld, unsigned file, struct str path);
 
-/* Replaces the environment, checks the syntax, rewrites escapes; the result has the same lines. False: libconfig need not see it. */
+/* Replaces the environment, checks the syntax, rewrites escapes; the result has the same lines. False: libconfig need
+ * not see it. */
 bool lint(struct load *ld, unsigned file, struct str text, struct str *out) MUST_USE;
 
 /* Values (value.c). A value may be a list: value_count is 1 for anything else, and value_at(v, 0) then is v itself. */
@@ -169,7 +174,7 @@ void value_state(const struct value *v, enum setting_state state, const char *wh
 /* Compiles a text with $variables (template.c). */
 bool template_compile(const struct value *v, struct str text, struct template *out);
 unsigned template_captures(const struct template *t); /* the highest $1 … $9, 0: none */
-bool is_token(struct str s);
+bool value_is_token(struct str s);
 
 /* Scopes (scope.c): every setting of a group, by the table. */
 void scope_read(struct load *ld, config_setting_t *group, const struct target *t);
@@ -207,7 +212,8 @@ struct upstream_build *upstream_find(struct load *ld, struct str name);
 const struct upstream_conf *upstream_for(const struct value *v, struct str text);
 void upstreams_finish(struct load *ld);
 void sites_read(struct load *ld, config_setting_t *list);
-void locations_read(struct load *ld, struct site_conf *site, const struct value *site_value, const struct target *site_target);
+void locations_read(struct load *ld, struct site_conf *site, const struct value *site_value,
+                    const struct target *site_target);
 void listens_finish(struct load *ld);
 void logs_finish(struct load *ld); /* keeps the access logs that some scope uses */
 void check_all(struct load *ld);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Locations: `match`, the actions a location ends up with, its scope, and the tables of a site that route.c looks them up in.
- * A location with an action of its own inherits none; one without takes the site's. A site with actions has an implicit "/" after all
- * others, unless it has a plain "/" itself.
+ * Locations: `match`, the actions a location ends up with, its scope, and the tables of a site that route.c looks them
+ * up in. A location with an action of its own inherits none; one without takes the site's. A site with actions has an
+ * implicit "/" after all others, unless it has a plain "/" itself.
  */
 #include <stdlib.h>
 
@@ -13,16 +13,18 @@ static bool compile(const struct value *v, struct location_conf *location)
     int code;
     size_t offset;
     uint32_t options = location->nocase ? PCRE2_CASELESS : 0;
-    pcre2_code *regex = pcre2_compile((PCRE2_SPTR)location->pattern.p, location->pattern.n, options, &code, &offset, NULL);
+    pcre2_code *regex =
+        pcre2_compile((PCRE2_SPTR)location->pattern.p, location->pattern.n, options, &code, &offset, NULL);
     if (regex == NULL) {
         PCRE2_UCHAR text[200];
         if (pcre2_get_error_message(code, text, sizeof text) < 0)
             text[0] = '\0';
         struct str rest = str_take(str_skip(location->pattern, offset), 20);
         if (rest.n > 0)
-            bad(v, "the regular expression does not compile: %s, at offset %zu before `%.*s`", (char *)text, offset, STR_ARG(rest));
+            diag_bad(v, "the regular expression does not compile: %s, at offset %zu before `%.*s`", (char *)text,
+                     offset, STR_ARG(rest));
         else
-            bad(v, "the regular expression does not compile: %s, at its end", (char *)text);
+            diag_bad(v, "the regular expression does not compile: %s, at its end", (char *)text);
         return false;
     }
     load_own_regex(v->ld, regex);
@@ -36,7 +38,7 @@ bool read_match(const struct value *v)
     struct location_conf *location = v->t->part;
     struct str text;
     if (!value_text(v, &text) || text.n == 0)
-        return bad_type(v);
+        return diag_bad_type(v);
     location->match = text;
     struct str rest = text;
     if (str_starts(text, STR("~"))) {
@@ -45,7 +47,7 @@ bool read_match(const struct value *v)
         rest = str_trim(str_skip(text, location->nocase ? 2 : 1));
         /* nginx wants quotes around a regex with braces; pasted with them it would match nothing. */
         if (rest.n >= 2 && rest.p[0] == '"' && rest.p[rest.n - 1] == '"') {
-            bad(v, "quotes around the regular expression; expected it without them");
+            diag_bad(v, "quotes around the regular expression; expected it without them");
             return false;
         }
     } else if (str_starts(text, STR("^~"))) {
@@ -59,7 +61,7 @@ bool read_match(const struct value *v)
     if (location->kind == MATCH_REGEX && rest.n > 0)
         return compile(v, location);
     if (rest.n == 0 || rest.p[0] != '/')
-        return bad_type(v);
+        return diag_bad_type(v);
     return true;
 }
 
@@ -73,7 +75,7 @@ static void choose_actions(const struct value *v, struct location_conf *location
     if (from->is_broken)
         return;
     if (from->n == 0) {
-        bad(v, "nothing answers here; expected one of root, alias, proxy, redirect, respond, builtin");
+        diag_bad(v, "nothing answers here; expected one of root, alias, proxy, redirect, respond, builtin");
         return;
     }
     for (unsigned i = 0; i < from->n; i++) {
@@ -83,8 +85,8 @@ static void choose_actions(const struct value *v, struct location_conf *location
             proxy = from->list[i];
     }
     if (from->n > 2 || (from->n == 2 && (file == NULL || proxy == NULL))) {
-        bad(v, "more than one action (`%.*s` and `%.*s`); expected one, or root or alias together with proxy",
-            STR_ARG(from->names[0]), STR_ARG(from->names[1]));
+        diag_bad(v, "more than one action (`%.*s` and `%.*s`); expected one, or root or alias together with proxy",
+                 STR_ARG(from->names[0]), STR_ARG(from->names[1]));
         return;
     }
     if (file != NULL) {
@@ -94,7 +96,7 @@ static void choose_actions(const struct value *v, struct location_conf *location
         copy->u.file.own_index = own_index;
         location->actions[location->n_actions++] = copy;
         if (copy->u.file.alias && location->kind == MATCH_REGEX)
-            bad(v, "alias cuts off a prefix, and a regular expression has none; expected root, or another match");
+            diag_bad(v, "alias cuts off a prefix, and a regular expression has none; expected root, or another match");
     }
     if (file == NULL || proxy != NULL)
         location->actions[location->n_actions++] = proxy ? proxy : from->list[0];
@@ -134,9 +136,9 @@ static void check_captures(const struct value *v, const struct location_conf *lo
         const struct action *action = location->actions[i];
         unsigned wants = action->kind == ACTION_REDIRECT ? template_captures(&action->u.redirect.to) : 0;
         if (wants > has && location->kind == MATCH_REGEX)
-            bad(v, "redirect names $%u, but the match has only %u groups in parentheses", wants, has);
+            diag_bad(v, "redirect names $%u, but the match has only %u groups in parentheses", wants, has);
         else if (wants > has)
-            bad(v, "redirect names $%u, but only a match by regular expression captures anything", wants);
+            diag_bad(v, "redirect names $%u, but only a match by regular expression captures anything", wants);
     }
 }
 
@@ -148,7 +150,8 @@ static void finish_strip(const struct value *v, struct location_conf *location, 
     if (location->kind != MATCH_REGEX)
         s->strip_prefix = location->pattern;
     else if (is_own)
-        bad(v, "strip_prefix = true cuts off the location's prefix, and a regular expression has none; expected a prefix in quotes");
+        diag_bad(v, "strip_prefix = true cuts off the location's prefix, and a regular expression has none; expected a "
+                    "prefix in quotes");
 }
 
 static void read_location(const struct value *v, struct location_conf *location, const struct target *site_target)
@@ -157,7 +160,11 @@ static void read_location(const struct value *v, struct location_conf *location,
     config_setting_t *written[SET_COUNT] = { 0 };
     struct actions own = { 0 };
     struct target t = {
-        .scope = SCOPE_LOCATION, .scoped = &location->s, .actions = &own, .part = location, .written = written,
+        .scope = SCOPE_LOCATION,
+        .scoped = &location->s,
+        .actions = &own,
+        .part = location,
+        .written = written,
     };
     location->kind = MATCH_PREFIX;
     location->pattern = location->match = STR("/");
@@ -170,23 +177,24 @@ static void read_location(const struct value *v, struct location_conf *location,
     finish_strip(v, location, written[SET_body_strip_prefix] != NULL);
 }
 
-static void check_twice(struct load *ld, const struct location_conf *location, struct location_conf *const *all, unsigned n)
+static void check_twice(struct load *ld, const struct location_conf *location, struct location_conf *const *all,
+                        unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
         const struct location_conf *other = all[i];
-        bool are_prefixes = location->kind != MATCH_EXACT && location->kind != MATCH_REGEX && other->kind != MATCH_EXACT &&
-                            other->kind != MATCH_REGEX;
+        bool are_prefixes = location->kind != MATCH_EXACT && location->kind != MATCH_REGEX &&
+                            other->kind != MATCH_EXACT && other->kind != MATCH_REGEX;
         bool is_same_kind = location->kind == other->kind && (other->nocase || !location->nocase);
         if ((!are_prefixes && !is_same_kind) || !str_eq(location->pattern, other->pattern))
             continue;
-        diag_add(ld, location->where, false, "second location for \"%.*s\"; the first is in %s", STR_ARG(location->match),
-                 where_show(ld, other->where).p);
+        diag_add(ld, location->where, false, "second location for \"%.*s\"; the first is in %s",
+                 STR_ARG(location->match), where_show(ld, other->where).p);
         return;
     }
 }
 
-static void add_implicit(struct load *ld, struct site_conf *site, struct location_conf *location, const struct target *site_target,
-                         const struct value *site_value)
+static void add_implicit(struct load *ld, struct site_conf *site, struct location_conf *location,
+                         const struct target *site_target, const struct value *site_value)
 {
     const struct actions none = { 0 };
     location->kind = MATCH_PREFIX;
@@ -204,7 +212,8 @@ static void add_implicit(struct load *ld, struct site_conf *site, struct locatio
 
 static int by_pattern(const void *a, const void *b)
 {
-    const struct location_conf *x = *(const struct location_conf *const *)a, *y = *(const struct location_conf *const *)b;
+    const struct location_conf *x = *(const struct location_conf *const *)a,
+                               *y = *(const struct location_conf *const *)b;
     size_t n = x->pattern.n < y->pattern.n ? x->pattern.n : y->pattern.n;
     int order = memcmp(x->pattern.p, y->pattern.p, n);
     return order != 0 ? order : (x->pattern.n > y->pattern.n) - (x->pattern.n < y->pattern.n);
@@ -212,7 +221,8 @@ static int by_pattern(const void *a, const void *b)
 
 static int by_length(const void *a, const void *b)
 {
-    const struct location_conf *x = *(const struct location_conf *const *)a, *y = *(const struct location_conf *const *)b;
+    const struct location_conf *x = *(const struct location_conf *const *)a,
+                               *y = *(const struct location_conf *const *)b;
     if (x->pattern.n != y->pattern.n)
         return x->pattern.n < y->pattern.n ? 1 : -1;
     return by_pattern(a, b);
@@ -244,7 +254,8 @@ static void index_locations(struct load *ld, struct site_conf *site, struct loca
     site->n_all = n;
 }
 
-void locations_read(struct load *ld, struct site_conf *site, const struct value *site_value, const struct target *site_target)
+void locations_read(struct load *ld, struct site_conf *site, const struct value *site_value,
+                    const struct target *site_target)
 {
     config_setting_t *list = site_target->written[SET_site_locations];
     struct value v = value_of(ld, list, &settings[SET_site_locations], site_target);
@@ -254,7 +265,7 @@ void locations_read(struct load *ld, struct site_conf *site, const struct value 
     for (unsigned i = 0; i < n_written; i++) {
         struct value item = value_at(&v, i);
         if (!value_is_group(&item)) {
-            bad_type(&item);
+            diag_bad_type(&item);
             continue;
         }
         struct location_conf *location = load_new(ld, struct location_conf);
@@ -263,7 +274,8 @@ void locations_read(struct load *ld, struct site_conf *site, const struct value 
         read_location(&item, location, site_target);
         check_twice(ld, location, all, n);
         all[n++] = location;
-        has_root |= (location->kind == MATCH_PREFIX || location->kind == MATCH_PREFIX_FINAL) && location->pattern.n == 1;
+        has_root |=
+            (location->kind == MATCH_PREFIX || location->kind == MATCH_PREFIX_FINAL) && location->pattern.n == 1;
     }
     if (site_target->actions->n > 0 && !has_root) {
         struct location_conf *location = load_new(ld, struct location_conf);
@@ -273,6 +285,7 @@ void locations_read(struct load *ld, struct site_conf *site, const struct value 
         all[n++] = location;
     }
     if (n_written == 0 && site_target->actions->n == 0)
-        bad(site_value, "nothing answers here; expected one of root, alias, proxy, redirect, respond, builtin, or locations");
+        diag_bad(site_value,
+                 "nothing answers here; expected one of root, alias, proxy, redirect, respond, builtin, or locations");
     index_locations(ld, site, all, n);
 }

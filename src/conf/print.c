@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The way back: a struct conf as text, by the same rows that read it. A setting is printed where its value differs from that of the scope
- * around it (at the top: from the defaults, which a load of the smallest file supplies). What was resolved stays resolved: timeouts that
- * came from an upstream stand in the locations, and paths are absolute.
+ * The way back: a struct conf as text, by the same rows that read it. A setting is printed where its value differs from
+ * that of the scope around it (at the top: from the defaults, which a load of the smallest file supplies). What was
+ * resolved stays resolved: timeouts that came from an upstream stand in the locations, and paths are absolute.
  */
 #include "conf/print.h"
 
@@ -25,7 +25,8 @@ static void indent(struct out *o)
         fputs("    ", o->f);
 }
 
-/* As libconfig reads it. A dollar that weir would take for the beginning of something is doubled, except in templates. */
+/* As libconfig reads it. A dollar that weir would take for the beginning of something is doubled, except in templates.
+ */
 static void quote(struct out *o, struct str s, bool is_template)
 {
     fputc('"', o->f);
@@ -62,10 +63,10 @@ static void print_number(struct out *o, const struct setting *row, const void *m
 
 static void print_word(struct out *o, enum word_set set, int value)
 {
-    for (size_t i = 0; i < n_words; i++) {
-        if (words[i].set != set || words[i].value != value)
+    for (size_t i = 0; i < n_setting_words; i++) {
+        if (setting_words[i].set != set || setting_words[i].value != value)
             continue;
-        quote(o, words[i].name, false);
+        quote(o, setting_words[i].name, false);
         return;
     }
 }
@@ -257,9 +258,11 @@ static bool is_same(const struct setting *row, const char *base, const char *out
                 return false;
         return true;
     }
-    if (row->size == sizeof(struct str) && (row->type == TYPE_TEXT || row->type == TYPE_PATH || row->type == TYPE_LOG_FILE ||
-                                            row->type == TYPE_TOKEN || row->type == TYPE_URL_PATH || row->type == TYPE_STRIP_PREFIX))
-        return str_eq(*(const struct str *)(const void *)(base + row->offset), *(const struct str *)(const void *)(outer + row->offset));
+    if (row->size == sizeof(struct str) &&
+        (row->type == TYPE_TEXT || row->type == TYPE_PATH || row->type == TYPE_LOG_FILE || row->type == TYPE_TOKEN ||
+         row->type == TYPE_URL_PATH || row->type == TYPE_STRIP_PREFIX))
+        return str_eq(*(const struct str *)(const void *)(base + row->offset),
+                      *(const struct str *)(const void *)(outer + row->offset));
     return memcmp(base + row->offset, outer + row->offset, row->size) == 0;
 }
 
@@ -304,8 +307,8 @@ static void print_value(struct out *o, const struct setting *row, const char *ba
 
 static bool is_special(const struct setting *row)
 {
-    return row->type == TYPE_HEADERS || row->type == TYPE_ADD_HEADERS || row->type == TYPE_GZIP || row->type == TYPE_STRIP_PREFIX ||
-           areas[row->area].kind == MEMBER;
+    return row->type == TYPE_HEADERS || row->type == TYPE_ADD_HEADERS || row->type == TYPE_GZIP ||
+           row->type == TYPE_STRIP_PREFIX || areas[row->area].kind == MEMBER;
 }
 
 /* The rows of one base object; groups (timeouts, limits) are opened when they have something to say. */
@@ -342,8 +345,8 @@ static void print_scope(struct out *o, const struct scope_conf *s, const struct 
 {
     print_rows(o, IN_SCOPE, s, outer);
     print_gzip(o, &s->gzip, &outer->gzip);
-    print_headers(o, "request_headers", s->request_headers, s->n_request_headers, outer->request_headers, outer->n_request_headers,
-                  false);
+    print_headers(o, "request_headers", s->request_headers, s->n_request_headers, outer->request_headers,
+                  outer->n_request_headers, false);
     print_headers(o, "response_headers", s->response_headers, s->n_response_headers, outer->response_headers,
                   outer->n_response_headers, false);
     print_headers(o, "add_response_headers", s->response_headers, s->n_response_headers, outer->response_headers,
@@ -403,9 +406,10 @@ static void print_actions(struct out *o, const struct location_conf *location)
         else
             print_word(o, WORDS_builtin, (int)a->u.builtin);
         fputs(";\n", o->f);
-        /* An index of the location's own changes what its files answer: it must be seen even if it equals the inherited one. */
-        if (a->kind == ACTION_FILE && a->u.file.own_index && is_same(&settings[SET_files_index], (const char *)&location->s,
-                                                                     (const char *)location->site->s)) {
+        /* An index of the location's own changes what its files answer: it must be seen even if it equals the inherited
+         * one. */
+        if (a->kind == ACTION_FILE && a->u.file.own_index &&
+            is_same(&settings[SET_files_index], (const char *)&location->s, (const char *)location->site->s)) {
             indent(o);
             fputs("index = ", o->f);
             print_list(o, &settings[SET_files_index], (const char *)&location->s);
@@ -448,7 +452,8 @@ static void print_names(struct out *o, const struct site_conf *site)
     indent(o);
     fputs("names = ( ", o->f);
     for (unsigned i = 0; i < site->n_names; i++)
-        fprintf(o->f, "%s\"%s%.*s\"", i > 0 ? ", " : "", site->names[i].wildcard ? "*" : "", STR_ARG(site->names[i].name));
+        fprintf(o->f, "%s\"%s%.*s\"", i > 0 ? ", " : "", site->names[i].wildcard ? "*" : "",
+                STR_ARG(site->names[i].name));
     fputs(" );\n", o->f);
 }
 
@@ -533,7 +538,8 @@ static void print_server(struct out *o, const struct server_conf *server, const 
 {
     bool is_plain = true;
     for (size_t i = 0; i < SET_COUNT; i++)
-        is_plain &= settings[i].base != IN_SERVER || is_same(&settings[i], (const char *)server, (const char *)defaults);
+        is_plain &=
+            settings[i].base != IN_SERVER || is_same(&settings[i], (const char *)server, (const char *)defaults);
     indent(o);
     if (is_plain) {
         quote(o, server->text, false);
@@ -566,8 +572,8 @@ static void print_health(struct out *o, const struct health_conf *h)
         quote(o, h->path, false);
         fputs("; ", o->f);
     }
-    fprintf(o->f, "interval = \"%s\"; timeout = \"%s\"; rise = %u; fall = %u; expect = \"%u-%u\"; };\n", interval, timeout, h->rise,
-            h->fall, h->expect_low, h->expect_high);
+    fprintf(o->f, "interval = \"%s\"; timeout = \"%s\"; rise = %u; fall = %u; expect = \"%u-%u\"; };\n", interval,
+            timeout, h->rise, h->fall, h->expect_low, h->expect_high);
 }
 
 static void print_sticky(struct out *o, const struct upstream_conf *u)
@@ -601,7 +607,8 @@ static void print_upstream(struct out *o, const struct upstream_conf *u, const s
     o->depth++;
     for (size_t i = 0; i < SET_COUNT; i++) {
         const struct setting *row = &settings[i];
-        if (row->base != IN_UPSTREAM || areas[row->area].kind != DIRECT || is_same(row, (const char *)u, (const char *)defaults))
+        if (row->base != IN_UPSTREAM || areas[row->area].kind != DIRECT ||
+            is_same(row, (const char *)u, (const char *)defaults))
             continue;
         indent(o);
         fprintf(o->f, "%.*s = ", STR_ARG(row->name));

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A group of settings, read by the table: which names may stand in this scope, who reads each value, where it was written. Inheritance
- * needs no code here: the caller copies the outer scope's struct and the inner settings overwrite what they name; lists that merge do so
- * in their own readers. Settings that hold whole objects (sites, locations, servers) are only noted in target->written.
+ * A group of settings, read by the table: which names may stand in this scope, who reads each value, where it was
+ * written. Inheritance needs no code here: the caller copies the outer scope's struct and the inner settings overwrite
+ * what they name; lists that merge do so in their own readers. Settings that hold whole objects (sites, locations,
+ * servers) are only noted in target->written.
  */
 #include "conf/load.h"
 
@@ -28,7 +29,7 @@ static bool has_hint(const struct value *v, struct str name, unsigned scope, enu
     for (size_t i = 0; i < ARRAY_LEN(foreign); i++) {
         if (!str_eq(foreign[i].theirs, name))
             continue;
-        bad(v, "no such setting; expected %s", foreign[i].ours);
+        diag_bad(v, "no such setting; expected %s", foreign[i].ours);
         return true;
     }
     /* The right name in a wrong place. */
@@ -38,9 +39,9 @@ static bool has_hint(const struct value *v, struct str name, unsigned scope, enu
             continue;
         struct str group = areas[row->area].key;
         if (row->scopes & scope && areas[row->area].kind == GROUP && area == AREA_COUNT)
-            bad(v, "no such setting here; expected %.*s = { %.*s = ...; }", STR_ARG(group), STR_ARG(name));
+            diag_bad(v, "no such setting here; expected %.*s = { %.*s = ...; }", STR_ARG(group), STR_ARG(name));
         else if (!(row->scopes & scope) || area == AREA_COUNT)
-            bad(v, "cannot stand here; expected %s", scopes_print(ld->temp, row->scopes).p);
+            diag_bad(v, "cannot stand here; expected %s", scopes_print(ld->temp, row->scopes).p);
         else
             continue;
         return true;
@@ -54,7 +55,7 @@ static bool has_hint(const struct value *v, struct str name, unsigned scope, enu
     }
     if (nearest.best.n == 0)
         return false;
-    bad(v, "no such setting; did you mean `%.*s`?", STR_ARG(nearest.best));
+    diag_bad(v, "no such setting; did you mean `%.*s`?", STR_ARG(nearest.best));
     return true;
 }
 
@@ -63,14 +64,14 @@ static void unknown(const struct value *v, struct str name, unsigned scope, enum
     if (has_hint(v, name, scope, area))
         return;
     if (area == AREA_COUNT) {
-        bad(v, "no such setting; see proxy.conf(5) for all of them");
+        diag_bad(v, "no such setting; see proxy.conf(5) for all of them");
         return;
     }
     struct str all = STR("");
     for (size_t i = 0; i < SET_COUNT; i++)
         if (settings[i].area == area)
             all = load_printf(v->ld, "%.*s%s%.*s", STR_ARG(all), all.n > 0 ? ", " : "", STR_ARG(settings[i].name));
-    bad(v, "no such setting; expected one of %.*s", STR_ARG(all));
+    diag_bad(v, "no such setting; expected one of %.*s", STR_ARG(all));
 }
 
 static void read_one(const struct value *v)
@@ -120,12 +121,13 @@ static void read_group(struct load *ld, config_setting_t *s, enum area area, con
         return;
     }
     struct str found = value_show(&v);
-    bad(&v, "found %.*s; expected a group { ... }", STR_ARG(found));
+    diag_bad(&v, "found %.*s; expected a group { ... }", STR_ARG(found));
 }
 
 void scope_read(struct load *ld, config_setting_t *group, const struct target *t)
 {
-    /* add_response_headers adds to what response_headers leaves, whatever their order in the file: it is read in a second pass. */
+    /* add_response_headers adds to what response_headers leaves, whatever their order in the file: it is read in a
+     * second pass. */
     for (unsigned pass = 0; pass < 2; pass++) {
         for (unsigned i = 0; i < (unsigned)config_setting_length(group); i++) {
             struct value v = value_of(ld, config_setting_get_elem(group, i), NULL, t);
@@ -166,7 +168,9 @@ void scope_defaults(struct load *ld)
         enum area area = settings[i].area;
         if (settings[i].value == NULL || area == AREA_log_to || settings[i].type == TYPE_MATCH)
             continue;
-        t.part = area == AREA_listen ? (void *)&ld->listen_defaults : area == AREA_respond ? &ld->respond_defaults : NULL;
+        t.part = area == AREA_listen    ? (void *)&ld->listen_defaults
+                 : area == AREA_respond ? &ld->respond_defaults
+                                        : NULL;
         if (config_setting_set_string(s, settings[i].value) != CONFIG_TRUE)
             longjmp(ld->no_memory, 1);
         bool is_right = value_read(&v);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The settings tables compiled into arrays, and looking a name up in them. No state, no I/O: everything that reads, checks, prints or
- * documents the configuration goes through these rows. Names are looked up by a walk over the table: loading is not a hot path.
+ * The settings tables compiled into arrays, and looking a name up in them. No state, no I/O: everything that reads,
+ * checks, prints or documents the configuration goes through these rows. Names are looked up by a walk over the table:
+ * loading is not a hot path.
  */
 #include "conf/settings.h"
 
@@ -19,38 +20,38 @@ const char *const type_expected[TYPE_COUNT] = {
 #undef TYPE
 };
 
-const struct word words[] = {
+const struct word setting_words[] = {
 #define VALUE(set, name, number, state) { WORDS_##set, { name, sizeof name - 1 }, number, state },
 #include "conf/enums.def"
 #undef VALUE
 };
-const size_t n_words = ARRAY_LEN(words);
+const size_t n_setting_words = ARRAY_LEN(setting_words);
 
 /* The columns of the rows. */
 enum { T = SCOPE_TOP, S = SCOPE_SITE, L = SCOPE_LOCATION, U = SCOPE_UPSTREAM, V = SCOPE_SERVER };
 /* A type with arguments is the same word followed by "(": then these apply. */
 #define TYPE_UINT(low, high) TYPE_UINT, .lo = (low), .hi = (uint64_t)(high)
 #define TYPE_SIZE(low, high) TYPE_SIZE, .lo = (low), .hi = (uint64_t)(high)
-#define TYPE_ENUM(set) TYPE_ENUM, .words = WORDS_##set
-#define UNSET(text) NULL, .unset = (text)
+#define TYPE_ENUM(set)       TYPE_ENUM, .words = WORDS_##set
+#define UNSET(text)          NULL, .unset = (text)
 #define MEMBER_OF(kind, type, member) \
     .base = (kind), .offset = offsetof(type, member), .size = sizeof(((type *)0)->member)
 #define LIST_OF(kind, type, member, count) MEMBER_OF(kind, type, member), .n_offset = offsetof(type, count)
-#define NOWHERE .base = IN_NOWHERE
-#define CONF(member) MEMBER_OF(IN_CONF, struct conf, member)
-#define CONF_LIST(member) LIST_OF(IN_CONF, struct conf, member, n_##member)
-#define SCOPED(member) MEMBER_OF(IN_SCOPE, struct scope_conf, member)
-#define SCOPED_LIST(member) LIST_OF(IN_SCOPE, struct scope_conf, member, n_##member)
-#define GZIP_LIST(member) LIST_OF(IN_SCOPE, struct scope_conf, gzip.member, gzip.n_##member)
-#define UP(member) MEMBER_OF(IN_UPSTREAM, struct upstream_conf, member)
-#define SRV(member) MEMBER_OF(IN_SERVER, struct server_conf, member)
-#define SITE(member) MEMBER_OF(IN_SITE, struct site_conf, member)
-#define TRUSTED(member) LIST_OF(IN_TRUSTED, struct trusted, member, n_##member)
-#define LISTEN(member) MEMBER_OF(IN_PART, struct listen_conf, member)
-#define ACTION(member) MEMBER_OF(IN_PART, struct action, u.member)
-#define ERROR_PAGE(member) MEMBER_OF(IN_PART, struct error_page_conf, member)
-#define ERROR_PAGE_LIST(member) LIST_OF(IN_PART, struct error_page_conf, member, n_##member)
-#define LOG(member) MEMBER_OF(IN_PART, struct access_log_conf, member)
+#define NOWHERE                            .base = IN_NOWHERE
+#define CONF(member)                       MEMBER_OF(IN_CONF, struct conf, member)
+#define CONF_LIST(member)                  LIST_OF(IN_CONF, struct conf, member, n_##member)
+#define SCOPED(member)                     MEMBER_OF(IN_SCOPE, struct scope_conf, member)
+#define SCOPED_LIST(member)                LIST_OF(IN_SCOPE, struct scope_conf, member, n_##member)
+#define GZIP_LIST(member)                  LIST_OF(IN_SCOPE, struct scope_conf, gzip.member, gzip.n_##member)
+#define UP(member)                         MEMBER_OF(IN_UPSTREAM, struct upstream_conf, member)
+#define SRV(member)                        MEMBER_OF(IN_SERVER, struct server_conf, member)
+#define SITE(member)                       MEMBER_OF(IN_SITE, struct site_conf, member)
+#define TRUSTED(member)                    LIST_OF(IN_TRUSTED, struct trusted, member, n_##member)
+#define LISTEN(member)                     MEMBER_OF(IN_PART, struct listen_conf, member)
+#define ACTION(member)                     MEMBER_OF(IN_PART, struct action, u.member)
+#define ERROR_PAGE(member)                 MEMBER_OF(IN_PART, struct error_page_conf, member)
+#define ERROR_PAGE_LIST(member)            LIST_OF(IN_PART, struct error_page_conf, member, n_##member)
+#define LOG(member)                        MEMBER_OF(IN_PART, struct access_log_conf, member)
 
 const struct setting settings[SET_COUNT] = {
 #define SETTING(area_, name_, scopes_, type_, target_, default_, state_, doc_) \
@@ -125,15 +126,16 @@ static bool word_eq(struct str a, struct str b)
 
 const struct word *word_find(enum word_set set, struct str name)
 {
-    for (size_t i = 0; i < n_words; i++)
-        if (words[i].set == set && word_eq(words[i].name, name))
-            return &words[i];
+    for (size_t i = 0; i < n_setting_words; i++)
+        if (setting_words[i].set == set && word_eq(setting_words[i].name, name))
+            return &setting_words[i];
     return NULL;
 }
 
 struct str scopes_print(struct arena *a, unsigned scopes)
 {
-    static const char *const names[] = { "at the top", "in a site", "in a location", "in an upstream", "in a server of an upstream" };
+    static const char *const names[] = { "at the top", "in a site", "in a location", "in an upstream",
+                                         "in a server of an upstream" };
     struct str text = STR("");
     for (unsigned i = ARRAY_LEN(names); i-- > 0;) {
         if (!(scopes & (1u << i)))

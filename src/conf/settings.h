@@ -6,7 +6,8 @@
  * type     a word of types.def; ENUM(set), UINT(lo, hi) and SIZE(lo, hi) say more
  * target   the member that takes the value; NOWHERE when the type's own function knows
  * default  the value as one would write it (without quotes), or UNSET("what happens without it")
- * state    BUILT; PLANNED: checked, but a warning says it has no effect yet; REFUSED: ignoring it would be unsafe, an error
+ * state    BUILT; PLANNED: checked, but a warning says it has no effect yet; REFUSED: ignoring it would be unsafe, an
+ * error
  */
 #ifndef CONF_SETTINGS_H
 #define CONF_SETTINGS_H
@@ -45,8 +46,8 @@ struct word {
     int value;
     enum setting_state state;
 };
-extern const struct word words[];
-extern const size_t n_words;
+extern const struct word setting_words[];
+extern const size_t n_setting_words;
 
 /* Which object of a `struct target` (load.h) the offset counts from. */
 enum base { IN_NOWHERE, IN_CONF, IN_SCOPE, IN_UPSTREAM, IN_SERVER, IN_SITE, IN_TRUSTED, IN_PART };

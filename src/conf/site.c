@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sites and the addresses they share. Each site is read whole where it stands; the addresses are collected over all sites (by their
- * normalised text) and get their tables of names at the end, when every site is known.
+ * Sites and the addresses they share. Each site is read whole where it stands; the addresses are collected over all
+ * sites (by their normalised text) and get their tables of names at the end, when every site is known.
  */
 #include <stdlib.h>
 
@@ -13,7 +13,8 @@ static bool is_host(struct str s)
 {
     for (size_t i = 0; i < s.n; i++) {
         char c = s.p[i];
-        bool is_plain = (c >= 'a' && c <= 'z') || is_digit(c) || c == '-' || c == '_' || c == '.' || (unsigned char)c >= 0x80;
+        bool is_plain =
+            (c >= 'a' && c <= 'z') || is_digit(c) || c == '-' || c == '_' || c == '.' || (unsigned char)c >= 0x80;
         if (!is_plain && !(s.p[0] == '[' && (c == '[' || c == ']' || c == ':')))
             return false;
         if (c == '.' && (i == 0 || s.p[i - 1] == '.'))
@@ -26,7 +27,7 @@ static bool read_name(const struct value *v, struct server_name *name)
 {
     struct str text;
     if (!value_text(v, &text))
-        return bad_type(v);
+        return diag_bad_type(v);
     char *lower = load_alloc(v->ld, text.n + 1);
     for (size_t i = 0; i < text.n; i++)
         lower[i] = ascii_lower(text.p[i]);
@@ -35,11 +36,12 @@ static bool read_name(const struct value *v, struct server_name *name)
         host.n--;
     struct str found = value_show(v);
     if (str_eq(host, STR("*")))
-        bad(v, "found \"*\"; expected no `names` at all: a site without them answers to any");
+        diag_bad(v, "found \"*\"; expected no `names` at all: a site without them answers to any");
     else if (str_starts(host, STR("~")))
-        bad(v, "found %.*s; expected a name: regular expressions are for locations only", STR_ARG(found));
+        diag_bad(v, "found %.*s; expected a name: regular expressions are for locations only", STR_ARG(found));
     else if (str_starts(host, STR(".")) && is_host(str_skip(host, 1)))
-        bad(v, "found %.*s; expected ( \"%.*s\", \"*%.*s\" )", STR_ARG(found), STR_ARG(str_skip(host, 1)), STR_ARG(host));
+        diag_bad(v, "found %.*s; expected ( \"%.*s\", \"*%.*s\" )", STR_ARG(found), STR_ARG(str_skip(host, 1)),
+                 STR_ARG(host));
     else if (str_starts(host, STR("*.")) && is_host(str_skip(host, 2))) {
         *name = (struct server_name){ .name = str_skip(host, 1), .wildcard = true };
         return true;
@@ -47,9 +49,9 @@ static bool read_name(const struct value *v, struct server_name *name)
         *name = (struct server_name){ .name = host };
         return true;
     } else if (str_chr(host, ':', 0) > 0)
-        bad(v, "found %.*s; expected a name without port", STR_ARG(found));
+        diag_bad(v, "found %.*s; expected a name without port", STR_ARG(found));
     else
-        bad(v, "found %.*s; expected %s", STR_ARG(found), type_expected[TYPE_NAMES]);
+        diag_bad(v, "found %.*s; expected %s", STR_ARG(found), type_expected[TYPE_NAMES]);
     return false;
 }
 
@@ -67,7 +69,7 @@ static void read_names(struct load *ld, struct site_conf *site, config_setting_t
         for (unsigned j = 0; j < site->n_names; j++)
             is_twice |= names[j].wildcard == name->wildcard && str_eq(names[j].name, name->name);
         if (is_twice)
-            warn(&item, "the same name twice");
+            diag_warn(&item, "the same name twice");
         else
             site->n_names++;
     }
@@ -87,13 +89,15 @@ static bool parse_listen(const struct value *v, struct str text, struct listen_c
     }
     struct str found = value_show(v);
     if (!endpoint_parse(text, &listen->endpoint, &why)) {
-        bad(v, "found %.*s; expected %s", STR_ARG(found), why);
+        diag_bad(v, "found %.*s; expected %s", STR_ARG(found), why);
         return false;
     }
     switch (listen->endpoint.kind) {
     case ENDPOINT_NAME:
-        bad(v, "found %.*s, a name; expected an address of this machine (\"127.0.0.1:%u\", \"[::1]:%u\", or \"%u\" for all)",
-            STR_ARG(found), listen->endpoint.port, listen->endpoint.port, listen->endpoint.port);
+        diag_bad(v,
+                 "found %.*s, a name; expected an address of this machine (\"127.0.0.1:%u\", \"[::1]:%u\", or \"%u\" "
+                 "for all)",
+                 STR_ARG(found), listen->endpoint.port, listen->endpoint.port, listen->endpoint.port);
         return false;
     case ENDPOINT_ANY:
         listen->text = load_printf(ld, "*:%u", listen->endpoint.port);
@@ -115,7 +119,7 @@ bool read_listen_address(const struct value *v)
     if (value_number(v, &port) && port > 0 && port < 65536)
         text = load_printf(v->ld, "%u", (unsigned)port); /* listen = 8080; cannot mean anything else */
     else if (!value_text(v, &text))
-        return bad_type(v);
+        return diag_bad_type(v);
     return parse_listen(v, text, v->t->part);
 }
 
@@ -144,8 +148,8 @@ static void merge_options(const struct value *v, struct listen_build *b, const s
         if (written[rows[i].id] == NULL)
             continue;
         if ((b->options & option) && rows[i].differs)
-            bad(v, "another `%.*s` for the same address than in %s; expected it once, or the same", STR_ARG(settings[rows[i].id].name),
-                where_show(v->ld, b->listen.where).p);
+            diag_bad(v, "another `%.*s` for the same address than in %s; expected it once, or the same",
+                     STR_ARG(settings[rows[i].id].name), where_show(v->ld, b->listen.where).p);
         b->options |= option;
     }
     if (written[SET_listen_backlog] != NULL)
@@ -158,7 +162,8 @@ static void merge_options(const struct value *v, struct listen_build *b, const s
 
 static void check_overlap(const struct value *v, const struct listen_conf *listen)
 {
-    struct str all[] = { load_printf(v->ld, "*:%u", listen->endpoint.port), load_printf(v->ld, "[::]:%u", listen->endpoint.port),
+    struct str all[] = { load_printf(v->ld, "*:%u", listen->endpoint.port),
+                         load_printf(v->ld, "[::]:%u", listen->endpoint.port),
                          load_printf(v->ld, "0.0.0.0:%u", listen->endpoint.port) };
     bool is_any = listen->endpoint.kind == ENDPOINT_ANY;
     if (!is_any && !str_eq(listen->text, all[1]) && !str_eq(listen->text, all[2]))
@@ -166,8 +171,8 @@ static void check_overlap(const struct value *v, const struct listen_conf *liste
     for (size_t i = is_any ? 1 : 0; i < (is_any ? ARRAY_LEN(all) : 1); i++) {
         struct listen_build *b = listen_find(v->ld, all[i]);
         if (b != NULL)
-            bad(v, "\"%.*s\" and \"%.*s\" (%s) overlap; expected one of them", STR_ARG(listen->text), STR_ARG(all[i]),
-                where_show(v->ld, b->listen.where).p);
+            diag_bad(v, "\"%.*s\" and \"%.*s\" (%s) overlap; expected one of them", STR_ARG(listen->text),
+                     STR_ARG(all[i]), where_show(v->ld, b->listen.where).p);
     }
 }
 
@@ -183,7 +188,7 @@ static void read_listen(const struct value *v, struct site_conf *site)
     if (value_is_group(v)) {
         area_read(ld, v->s, AREA_listen, &t);
         if (written[SET_listen_address] == NULL)
-            bad(v, "no address; expected { address = \"8080\"; }");
+            diag_bad(v, "no address; expected { address = \"8080\"; }");
     } else {
         (void)read_listen_address(&address);
     }
@@ -197,7 +202,7 @@ static void read_listen(const struct value *v, struct site_conf *site)
         *ld->listens_end = b;
         ld->listens_end = &b->next;
     } else if (b->n_sites > 0 && b->sites[b->n_sites - 1] == site) {
-        warn(v, "the same address twice in one site");
+        diag_warn(v, "the same address twice in one site");
         return;
     }
     merge_options(v, b, &listen, written);
@@ -218,7 +223,12 @@ static void read_site(const struct value *v)
     struct trusted trusted = ld->trusted;
     struct actions actions = { 0 };
     struct target t = {
-        .scope = SCOPE_SITE, .scoped = scope, .site = site, .trusted = &trusted, .actions = &actions, .written = written,
+        .scope = SCOPE_SITE,
+        .scoped = scope,
+        .site = site,
+        .trusted = &trusted,
+        .actions = &actions,
+        .written = written,
     };
     *scope = ld->top;
     site->where = value_where(ld, v->s);
@@ -234,7 +244,7 @@ static void read_site(const struct value *v)
     }
     struct value listen = value_of(ld, written[SET_site_listen], &settings[SET_site_listen], &t);
     if (listen.s == NULL || value_count(&listen) == 0)
-        bad(v, "no address to listen on; expected listen = \"8080\"; or the like");
+        diag_bad(v, "no address to listen on; expected listen = \"8080\"; or the like");
     for (unsigned i = 0; listen.s != NULL && i < value_count(&listen); i++) {
         struct value item = value_at(&listen, i);
         read_listen(&item, site);
@@ -254,7 +264,7 @@ void sites_read(struct load *ld, config_setting_t *list)
         if (value_is_group(&item))
             read_site(&item);
         else
-            bad_type(&item);
+            diag_bad_type(&item);
     }
 }
 
@@ -271,12 +281,13 @@ static int by_suffix(const void *a, const void *b)
 static void say_twice(struct load *ld, const struct listen_conf *listen, const struct server_name *name,
                       const struct site_conf *site, const struct site_conf *other)
 {
-    diag_add(ld, site->where, false, "name \"%s%.*s\" on %.*s is also that of the site in %s; expected it once for an address",
+    diag_add(ld, site->where, false,
+             "name \"%s%.*s\" on %.*s is also that of the site in %s; expected it once for an address",
              name->wildcard ? "*" : "", STR_ARG(name->name), STR_ARG(listen->text), where_show(ld, other->where).p);
 }
 
-static void add_name(struct load *ld, struct listen_conf *listen, struct map *suffixes, struct server_name_ref *wildcards,
-                     const struct site_conf *site, const struct server_name *name)
+static void add_name(struct load *ld, struct listen_conf *listen, struct map *suffixes,
+                     struct server_name_ref *wildcards, const struct site_conf *site, const struct server_name *name)
 {
     struct map *map = name->wildcard ? suffixes : &listen->names;
     const struct site_conf *other = map_get(map, name->name);

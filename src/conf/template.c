@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Texts with $variables, compiled to pieces at load so that a request only appends. Names are nginx's (vars.def); a name that ends in _
- * is a family. $1 … $9 are captures of the location's regular expression; "$$" is a dollar.
+ * Texts with $variables, compiled to pieces at load so that a request only appends. Names are nginx's (vars.def); a
+ * name that ends in _ is a family. $1 … $9 are captures of the location's regular expression; "$$" is a dollar.
  */
 #include "conf/load.h"
 
@@ -59,11 +59,11 @@ static bool unknown_var(const struct value *v, struct str name)
     for (size_t i = 0; i < ARRAY_LEN(vars); i++)
         nearest_offer(&nearest, vars[i].name);
     if (name.n == 0)
-        bad(v, "a $ without a name; expected a variable such as $host, or $$ for a dollar");
+        diag_bad(v, "a $ without a name; expected a variable such as $host, or $$ for a dollar");
     else if (nearest.best.n > 0)
-        bad(v, "no variable $%.*s; did you mean $%.*s?", STR_ARG(name), STR_ARG(nearest.best));
+        diag_bad(v, "no variable $%.*s; did you mean $%.*s?", STR_ARG(name), STR_ARG(nearest.best));
     else
-        bad(v, "no variable $%.*s; expected one of those in proxy.conf(5), or $$ for a dollar", STR_ARG(name));
+        diag_bad(v, "no variable $%.*s; expected one of those in proxy.conf(5), or $$ for a dollar", STR_ARG(name));
     return false;
 }
 
@@ -99,11 +99,11 @@ bool template_compile(const struct value *v, struct str text, struct template *o
     for (size_t i = 0; i < text.n; i++) {
         if ((unsigned char)text.p[i] >= 0x20 || text.p[i] == '\t')
             continue;
-        bad(v, "a line break or control character in it; expected a single line");
+        diag_bad(v, "a line break or control character in it; expected a single line");
         return false;
     }
     if (n_dollars > PIECES_MAX / 2) {
-        bad(v, "too many variables; expected at most %d", PIECES_MAX / 2);
+        diag_bad(v, "too many variables; expected at most %d", PIECES_MAX / 2);
         return false;
     }
     struct template_piece *pieces = load_array(v->ld, struct template_piece, 2 * n_dollars + 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Upstreams: the named ones of the file, and one for each distinct bare address that a `proxy` names. A server inherits what its upstream
- * says for every server (maxconn, keepalive, ...). The timeouts of an upstream are kept beside it until the locations that use it are
- * built: they win over those of the site and lose to those of the location.
+ * Upstreams: the named ones of the file, and one for each distinct bare address that a `proxy` names. A server inherits
+ * what its upstream says for every server (maxconn, keepalive, ...). The timeouts of an upstream are kept beside it
+ * until the locations that use it are built: they win over those of the site and lose to those of the location.
  */
 #include "conf/load.h"
 
@@ -11,7 +11,8 @@ static const struct str https = { "https://", 8 }, http = { "http://", 7 };
 static bool bad_scheme(const struct value *v, struct str text)
 {
     if (str_starts(text, https)) {
-        bad(v, "TLS to backends is not available in this version yet; expected an address that speaks plain HTTP, without https://");
+        diag_bad(v, "TLS to backends is not available in this version yet; expected an address that speaks plain HTTP, "
+                    "without https://");
         return true;
     }
     if (!str_starts(text, http))
@@ -22,7 +23,8 @@ static bool bad_scheme(const struct value *v, struct str text)
         host = str_take(host, (size_t)slash);
     bool has_port = str_chr(host, ':', 0) >= 0;
     host = str_take(host, 100);
-    bad(v, "an address stands without http:// and path; expected \"%.*s%s\"", STR_ARG(host), has_port ? "" : ":80");
+    diag_bad(v, "an address stands without http:// and path; expected \"%.*s%s\"", STR_ARG(host),
+             has_port ? "" : ":80");
     return true;
 }
 
@@ -38,11 +40,11 @@ static bool parse_address(const struct value *v, struct str text, struct server_
     }
     if (!endpoint_parse(text, &server->endpoint, &why)) {
         struct str found = value_show(v);
-        bad(v, "found %.*s; expected %s", STR_ARG(found), why);
+        diag_bad(v, "found %.*s; expected %s", STR_ARG(found), why);
         return false;
     }
     if (server->endpoint.kind == ENDPOINT_ANY) {
-        bad(v, "a server needs a host; expected \"127.0.0.1:%u\"", server->endpoint.port);
+        diag_bad(v, "a server needs a host; expected \"127.0.0.1:%u\"", server->endpoint.port);
         return false;
     }
     server->text = text;
@@ -53,7 +55,7 @@ bool read_address(const struct value *v)
 {
     struct str text;
     if (!value_text(v, &text))
-        return bad_type(v);
+        return diag_bad_type(v);
     return parse_address(v, text, v->t->server);
 }
 
@@ -64,17 +66,17 @@ bool read_expect(const struct value *v)
     int64_t status;
     if (value_number(v, &status)) {
         if (status < 100 || status > 599)
-            return bad_type(v);
+            return diag_bad_type(v);
         health->expect_low = health->expect_high = (uint16_t)status;
         return true;
     }
     uint64_t low, high;
     if (!value_text(v, &text))
-        return bad_type(v);
+        return diag_bad_type(v);
     ptrdiff_t dash = str_chr(text, '-', 0);
-    if (dash < 0 || !str_to_u64(str_take(text, (size_t)dash), &low) || !str_to_u64(str_skip(text, (size_t)dash + 1), &high) ||
-        low < 100 || high > 599 || low > high)
-        return bad_type(v);
+    if (dash < 0 || !str_to_u64(str_take(text, (size_t)dash), &low) ||
+        !str_to_u64(str_skip(text, (size_t)dash + 1), &high) || low < 100 || high > 599 || low > high)
+        return diag_bad_type(v);
     health->expect_low = (uint16_t)low;
     health->expect_high = (uint16_t)high;
     return true;
@@ -92,7 +94,7 @@ bool read_health(const struct value *v)
         health->kind = health->path.n > 0 ? HEALTH_HTTP : HEALTH_TCP;
     } else {
         if (!value_text(v, &text) || text.n == 0 || text.p[0] != '/')
-            return bad_type(v);
+            return diag_bad_type(v);
         health->kind = HEALTH_HTTP;
         health->path = text;
     }
@@ -111,10 +113,10 @@ bool read_sticky(const struct value *v)
         area_read(v->ld, v->s, AREA_sticky, v->t);
         u->sticky = STICKY_COOKIE;
         if (u->sticky_cookie.n == 0 && v->ld->out->n_errors == n_errors)
-            bad(v, "not complete; expected { cookie = \"name\"; }");
+            diag_bad(v, "not complete; expected { cookie = \"name\"; }");
     } else {
         if (!value_text(v, &text) || !str_eq_nocase(text, STR("auto")))
-            return bad_type(v);
+            return diag_bad_type(v);
         u->sticky = STICKY_AUTO;
     }
     return true;
@@ -129,12 +131,12 @@ static bool read_server(const struct value *v, const struct server_conf *inherit
     if (value_text(v, &text))
         return parse_address(v, text, server);
     if (!value_is_group(v))
-        return bad_type(v);
+        return diag_bad_type(v);
     config_setting_t *written[SET_COUNT] = { 0 };
     struct target t = { .scope = SCOPE_SERVER, .server = server, .written = written };
     scope_read(ld, v->s, &t);
     if (written[SET_server_address] == NULL)
-        bad(v, "no address; expected { address = \"127.0.0.1:3000\"; }");
+        diag_bad(v, "no address; expected { address = \"127.0.0.1:3000\"; }");
     return server->text.p != NULL;
 }
 
@@ -149,12 +151,12 @@ static void read_servers(const struct value *v, const struct server_conf *inheri
             continue;
         for (unsigned j = 0; j < u->n_servers; j++)
             if (str_eq(servers[j].text, server->text))
-                warn(&item, "the same server twice; a `weight` says the same in one");
+                diag_warn(&item, "the same server twice; a `weight` says the same in one");
         u->n_servers++;
     }
     u->servers = servers;
     if (n == 0)
-        bad(v, "no server; expected %s", type_expected[TYPE_SERVERS]);
+        diag_bad(v, "no server; expected %s", type_expected[TYPE_SERVERS]);
 }
 
 static struct upstream_build *upstream_add(struct load *ld, struct str name, struct where where)
@@ -183,45 +185,50 @@ static void read_upstream(const struct value *v, struct str name)
     struct load *ld = v->ld;
     struct upstream_build *b = upstream_find(ld, name);
     if (b != NULL) {
-        bad(v, "second upstream of that name; the first is in %s", where_show(ld, b->upstream->where).p);
+        diag_bad(v, "second upstream of that name; the first is in %s", where_show(ld, b->upstream->where).p);
         return;
     }
     b = upstream_add(ld, name, value_where(ld, v->s));
     if (!value_is_group(v)) {
         struct str found = value_show(v);
-        bad(v, "found %.*s; expected a group { servers = ( ... ); }", STR_ARG(found));
+        diag_bad(v, "found %.*s; expected a group { servers = ( ... ); }", STR_ARG(found));
         return;
     }
     struct upstream_conf *u = b->upstream;
     struct server_conf inherited = ld->server_defaults;
     struct target t = {
-        .scope = SCOPE_UPSTREAM, .scoped = &b->scoped, .upstream = u, .server = &inherited, .written = b->written,
+        .scope = SCOPE_UPSTREAM,
+        .scoped = &b->scoped,
+        .upstream = u,
+        .server = &inherited,
+        .written = b->written,
     };
     scope_read(ld, v->s, &t);
     u->queue_size = inherited.queue_size;
     config_setting_t *servers = b->written[SET_upstream_servers];
     if (servers == NULL) {
-        bad(v, "no servers; expected servers = ( \"127.0.0.1:3000\" );");
+        diag_bad(v, "no servers; expected servers = ( \"127.0.0.1:3000\" );");
         return;
     }
     struct value list = value_of(ld, servers, &settings[SET_upstream_servers], &t);
     read_servers(&list, &inherited, u);
     if (u->balance == BALANCE_HASH && u->hash.n == 0)
-        bad(v, "balance = \"hash\" needs to know of what; expected hash = \"$request_uri\"; or the like");
+        diag_bad(v, "balance = \"hash\" needs to know of what; expected hash = \"$request_uri\"; or the like");
 }
 
 void upstreams_read(struct load *ld, config_setting_t *group)
 {
     struct value v = value_of(ld, group, &settings[SET_top_upstreams], NULL);
     if (!value_is_group(&v)) {
-        bad_type(&v);
+        diag_bad_type(&v);
         return;
     }
     for (unsigned i = 0; i < (unsigned)config_setting_length(group); i++) {
         struct value item = v;
         item.s = config_setting_get_elem(group, i);
         struct str name = str_c(config_setting_name(item.s));
-        if (name.p[0] != '*') /* what stands for the second of two equal names (lint.c); nobody calls an upstream that */
+        if (name.p[0] !=
+            '*') /* what stands for the second of two equal names (lint.c); nobody calls an upstream that */
             read_upstream(&item, load_dup(ld, name));
     }
 }
@@ -236,12 +243,14 @@ static const struct upstream_conf *bad_name(const struct value *v, struct str te
         if (!b->is_anonymous)
             nearest_offer(&nearest, b->upstream->name);
     if (nearest.best.n > 0)
-        bad(v, "no upstream %.*s; did you mean \"%.*s\"?", STR_ARG(found), STR_ARG(nearest.best));
+        diag_bad(v, "no upstream %.*s; did you mean \"%.*s\"?", STR_ARG(found), STR_ARG(nearest.best));
     else if (str_to_u64(text, &port) && port > 0 && port < 65536)
-        bad(v, "found %.*s; expected an address with its host (\"127.0.0.1:%u\")", STR_ARG(found), (unsigned)port);
+        diag_bad(v, "found %.*s; expected an address with its host (\"127.0.0.1:%u\")", STR_ARG(found), (unsigned)port);
     else
-        bad(v, "no upstream %.*s; expected the name of one in `upstreams`, or an address with its port (\"127.0.0.1:3000\")",
-            STR_ARG(found));
+        diag_bad(v,
+                 "no upstream %.*s; expected the name of one in `upstreams`, or an address with its port "
+                 "(\"127.0.0.1:3000\")",
+                 STR_ARG(found));
     return NULL;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Values: from what stands in the tree to the members of the structs, by the type of a row. The small types are here; those with a shape
- * of their own have a file each. Every reader says itself what is wrong and returns false then; the member keeps what it had.
- * Kindnesses that hold everywhere: one value for a list of one, a string that spells a number or a bool, false for "none".
+ * Values: from what stands in the tree to the members of the structs, by the type of a row. The small types are here;
+ * those with a shape of their own have a file each. Every reader says itself what is wrong and returns false then; the
+ * member keeps what it had. Kindnesses that hold everywhere: one value for a list of one, a string that spells a number
+ * or a bool, false for "none".
  */
 #include "base/units.h"
 #include "conf/check.h"
@@ -119,17 +120,18 @@ void value_state(const struct value *v, enum setting_state state, const char *wh
     if (state == BUILT || v->ld->is_defaults)
         return;
     if (state == PLANNED)
-        warn(v, "%s has no effect in this version yet", what);
+        diag_warn(v, "%s has no effect in this version yet", what);
     else
-        bad(v, "%s is not available in this version yet; expected the file without it", what);
+        diag_bad(v, "%s is not available in this version yet; expected the file without it", what);
 }
 
 void *target_member(const struct value *v)
 {
     const struct target *t = v->t;
-    void *const bases[] = { [IN_NOWHERE] = NULL,        [IN_CONF] = t->conf, [IN_SCOPE] = t->scoped,
-                            [IN_UPSTREAM] = t->upstream, [IN_SERVER] = t->server, [IN_SITE] = t->site,
-                            [IN_TRUSTED] = t->trusted,   [IN_PART] = t->part };
+    void *const bases[] = {
+        [IN_NOWHERE] = NULL,     [IN_CONF] = t->conf, [IN_SCOPE] = t->scoped,    [IN_UPSTREAM] = t->upstream,
+        [IN_SERVER] = t->server, [IN_SITE] = t->site, [IN_TRUSTED] = t->trusted, [IN_PART] = t->part
+    };
     char *base = bases[v->row->base];
     return base ? base + v->row->offset : NULL;
 }
@@ -173,7 +175,7 @@ static bool read_bool(const struct value *v)
 {
     bool b;
     if (!value_bool(v, &b))
-        return bad_type(v);
+        return diag_bad_type(v);
     *(bool *)target_member(v) = b;
     return true;
 }
@@ -187,10 +189,10 @@ bool read_uint(const struct value *v, uint64_t lo, uint64_t hi, uint64_t *out)
         return true;
     }
     if (!value_number(v, &n))
-        return bad_type(v);
+        return diag_bad_type(v);
     if (n < 0 || (uint64_t)n < lo || (uint64_t)n > hi) {
         struct str expected = value_expected(v->ld, v->row);
-        bad(v, "%lld is out of range; expected %.*s", (long long)n, STR_ARG(expected));
+        diag_bad(v, "%lld is out of range; expected %.*s", (long long)n, STR_ARG(expected));
         return false;
     }
     *out = (uint64_t)n;
@@ -218,21 +220,22 @@ bool read_duration(const struct value *v, uint64_t *ms)
     }
     if (value_number(v, &n)) {
         if (n > 0)
-            bad(v, "%lld has no unit; expected \"%llds\" or another duration (units ms, s, m, h, d)", (long long)n, (long long)n);
+            diag_bad(v, "%lld has no unit; expected \"%llds\" or another duration (units ms, s, m, h, d)", (long long)n,
+                     (long long)n);
         else
-            bad(v, "%lld is negative; expected %s", (long long)n, type_expected[TYPE_DURATION]);
+            diag_bad(v, "%lld is negative; expected %s", (long long)n, type_expected[TYPE_DURATION]);
         return false;
     }
     if (!value_text(v, &text))
-        return bad_type(v);
+        return diag_bad_type(v);
     if (!duration_parse(text, &value, &why)) {
         struct str found = value_show(v);
-        bad(v, "found %.*s; expected %s: %s", STR_ARG(found), type_expected[TYPE_DURATION], why);
+        diag_bad(v, "found %.*s; expected %s: %s", STR_ARG(found), type_expected[TYPE_DURATION], why);
         return false;
     }
     if (value > (uint64_t)LONGEST_DAYS * 24 * 3600 * 1000) {
         struct str found = value_show(v);
-        bad(v, "%.*s is too long; expected at most \"%dd\"", STR_ARG(found), LONGEST_DAYS);
+        diag_bad(v, "%.*s is too long; expected at most \"%dd\"", STR_ARG(found), LONGEST_DAYS);
         return false;
     }
     *ms = value;
@@ -248,15 +251,16 @@ static bool read_size(const struct value *v, uint64_t lo, uint64_t hi, uint64_t 
     if (!is_none(v)) {
         if (value_number(v, &n)) {
             if (n > 0)
-                bad(v, "%lld has no unit; expected \"%lldb\" for bytes, or %.*s", (long long)n, (long long)n, STR_ARG(expected));
+                diag_bad(v, "%lld has no unit; expected \"%lldb\" for bytes, or %.*s", (long long)n, (long long)n,
+                         STR_ARG(expected));
             else
-                bad(v, "%lld is negative; expected %.*s", (long long)n, STR_ARG(expected));
+                diag_bad(v, "%lld is negative; expected %.*s", (long long)n, STR_ARG(expected));
             return false;
         }
         if (!value_text(v, &text))
-            return bad_type(v);
+            return diag_bad_type(v);
         if (!size_parse(text, &value, &why)) {
-            bad(v, "found %.*s; expected %.*s: %s", STR_ARG(found), STR_ARG(expected), why);
+            diag_bad(v, "found %.*s; expected %.*s: %s", STR_ARG(found), STR_ARG(expected), why);
             return false;
         }
     }
@@ -264,9 +268,9 @@ static bool read_size(const struct value *v, uint64_t lo, uint64_t hi, uint64_t 
         char largest[UNITS_TEXT];
         size_print(hi, largest);
         if (lo > 0)
-            bad(v, "%.*s is out of range; expected %.*s", STR_ARG(found), STR_ARG(expected));
+            diag_bad(v, "%.*s is out of range; expected %.*s", STR_ARG(found), STR_ARG(expected));
         else
-            bad(v, "%.*s is out of range; expected at most \"%s\"", STR_ARG(found), largest);
+            diag_bad(v, "%.*s is out of range; expected at most \"%s\"", STR_ARG(found), largest);
         return false;
     }
     *out = value;
@@ -291,13 +295,13 @@ bool read_word(const struct value *v, enum word_set set, int *out)
     }
     struct nearest nearest;
     nearest_init(&nearest, text = config_setting_type(v->s) == CONFIG_TYPE_STRING ? text : STR(""));
-    for (size_t i = 0; i < n_words; i++)
-        if (words[i].set == set)
-            nearest_offer(&nearest, words[i].name);
+    for (size_t i = 0; i < n_setting_words; i++)
+        if (setting_words[i].set == set)
+            nearest_offer(&nearest, setting_words[i].name);
     if (text.n == 0 || nearest.best.n == 0)
-        return bad_type(v);
+        return diag_bad_type(v);
     struct str found = value_show(v);
-    bad(v, "found %.*s; expected \"%.*s\"?", STR_ARG(found), STR_ARG(nearest.best));
+    diag_bad(v, "found %.*s; expected \"%.*s\"?", STR_ARG(found), STR_ARG(nearest.best));
     return false;
 }
 
@@ -305,7 +309,7 @@ static bool read_text(const struct value *v, struct str *out)
 {
     struct str text;
     if (!value_text(v, &text))
-        return bad_type(v);
+        return diag_bad_type(v);
     *out = text;
     return true;
 }
@@ -314,16 +318,16 @@ bool read_path(const struct value *v, struct str *out)
 {
     struct str text;
     if (!value_text(v, &text) || text.n == 0)
-        return bad_type(v);
+        return diag_bad_type(v);
     *out = load_path(v->ld, value_where(v->ld, v->s).file, text);
     if (out->n >= 4096) {
-        bad(v, "the path is too long; expected at most 4095 bytes");
+        diag_bad(v, "the path is too long; expected at most 4095 bytes");
         return false;
     }
     return true;
 }
 
-bool is_token(struct str s)
+bool value_is_token(struct str s)
 {
     for (size_t i = 0; i < s.n; i++) {
         char c = ascii_lower(s.p[i]);
@@ -351,11 +355,11 @@ static bool read_ruled_text(const struct value *v)
     if (v->row->type == TYPE_URL_PATH)
         is_right = text.n > 0 && text.p[0] == '/' && !has_control(text);
     else if (v->row->type == TYPE_TOKEN)
-        is_right = is_token(text);
+        is_right = value_is_token(text);
     else if (v->row->type == TYPE_FIELD_VALUE)
         is_right = !has_control(text) && text.n > 0;
     if (!is_right)
-        return bad_type(v);
+        return diag_bad_type(v);
     set_text(v, text);
     return true;
 }
@@ -365,7 +369,7 @@ static bool read_template(const struct value *v)
     struct str text;
     struct template t;
     if (!value_raw_text(v, &text))
-        return bad_type(v);
+        return diag_bad_type(v);
     if (!template_compile(v, text, &t))
         return false;
     *(struct template *)target_member(v) = t;
@@ -401,7 +405,7 @@ static bool read_texts(const struct value *v)
         if (v->row->type == TYPE_PATHS)
             is_right &= read_path(&item, &list[i]);
         else if (!value_text(&item, &list[i]) || !is_file_name(list[i]))
-            is_right = bad_type(&item);
+            is_right = diag_bad_type(&item);
     }
     if (is_right)
         set_list(v, list, n);
@@ -418,10 +422,10 @@ static bool read_cidrs(const struct value *v)
         struct str text;
         const char *why;
         if (!value_text(&item, &text)) {
-            is_right = bad_type(&item);
+            is_right = diag_bad_type(&item);
         } else if (!cidr_parse(text, &list[i], &why)) {
             struct str found = value_show(&item);
-            bad(&item, "found %.*s; expected %s", STR_ARG(found), why);
+            diag_bad(&item, "found %.*s; expected %s", STR_ARG(found), why);
             is_right = false;
         }
     }
