@@ -35,6 +35,7 @@ packages_to_test() {
     need libclang-rt-dev runtime_of_clang
     need libcmocka-dev test -e /usr/include/cmocka.h
     need python3-pytest module pytest
+    need python3-pytest-xdist module xdist
     need python3-hypothesis module hypothesis
     need python3-websockets module websockets
     need nodejs has node

@@ -77,7 +77,7 @@ class RawBackend:
         self.script, self.conns, self.failures, self.lock = script, [], [], threading.Lock()
         self.sock = socket.socket()
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.sock.bind(("127.0.0.1", port))
+        self.sock.bind(("127.0.0.1", port or util.free_port()))
         self.sock.listen(128)
         self.port = self.sock.getsockname()[1]
         self.addr = "127.0.0.1:%d" % self.port

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Time, ports and processes: what every other part of the harness needs."""
 import os
+import random
+import re
 import signal
 import socket
 import time
@@ -26,17 +28,25 @@ def wait_for(what, seconds, probe, every=0.01):
 
 
 _given = set()
+# Below the ports that the kernel gives to outgoing connections, and a lane of its own for each parallel test process.
+_LANES = 16
+_LANE = int(re.sub(r"\D", "", os.environ.get("PYTEST_XDIST_WORKER", "")) or 0) % _LANES
+_PORTS = range(10000, 32000)
 
 
 def free_port():
     """A TCP port that nobody listens on now and that this run has not handed out yet."""
     while True:
+        port = random.randrange(_PORTS.start + _LANE, _PORTS.stop, _LANES)
+        if port in _given or port == 18300:  # the black-box runners' own
+            continue
         with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            port = s.getsockname()[1]
-        if port not in _given:
-            _given.add(port)
-            return port
+            try:
+                s.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        _given.add(port)
+        return port
 
 
 class DeadPort:
@@ -44,7 +54,7 @@ class DeadPort:
 
     def __init__(self):
         self.sock = socket.socket()
-        self.sock.bind(("127.0.0.1", 0))
+        self.sock.bind(("127.0.0.1", free_port()))
         self.port = self.sock.getsockname()[1]
         self.addr = "127.0.0.1:%d" % self.port
 
