@@ -182,7 +182,7 @@ static void add_expires(struct request *r, const struct file *f)
     date_print(date, at);
     struct str expires = arena_dup(&r->arena, str_of(date, sizeof(date)));
     if (!cache.p || !expires.p)
-        return; /* the next allocation fails the request */
+        return; /* want of memory: a complete answer without them */
     respond_field(r, F_EXPIRES, expires);
     respond_field(r, F_CACHE_CONTROL, cache);
 }
