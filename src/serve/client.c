@@ -56,6 +56,11 @@ void client_lost(struct client *c)
     conn_close(&c->conn);
     atomic_fetch_sub_explicit(&c->w->shared->clients, 1, memory_order_relaxed);
     c->gone = true;
+    if (c->is_idle) { /* it has made its room; until it is buried nobody may take it for another's */
+        list_remove(&c->link);
+        list_append(&c->w->busy, &c->link);
+        c->is_idle = false;
+    }
     client_wake(c);
 }
 
