@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The explicit lists: nothing registers itself, so who answers what stands here and nowhere else. To add a handler,
- * add its kind to enum action_kind (conf/conf.h) and its line here.
+ * The explicit lists: nothing registers itself, so who answers what stands here and nowhere else.
+ *
+ * Owns nothing; the array is constant and every loop reads it. To add a handler, add its kind to enum action_kind
+ * (conf/conf.h), its files to handler/local.mk and its line here. Order is that of the enum; who goes first on a request
+ * is decided by the location's list of actions, not here.
  */
 #include "registry.h"
 

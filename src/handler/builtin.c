@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Answers about the server itself. Owns nothing. "ready" is for the balancer or orchestrator in front: 200 while new
- * connections are welcome, 503 from the moment the server drains, though requests in flight are still answered.
+ * Answers about the server itself. Owns nothing; the answer is complete when start returns.
+ *
+ * "ready" is for the balancer or orchestrator in front: 200 while new connections are welcome, 503 from the moment the
+ * server drains, though requests in flight are still answered. It must never come from a cache.
+ * The other kinds (status, metrics, stub_status) are accepted in the configuration and answer 404.
  */
 #include "handler/builtin.h"
 

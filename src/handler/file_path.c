@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Paths of requests as file names. Owns nothing; every result is a span of its argument. The path it is given is
- * decoded once, its dot segments are resolved and its slashes merged (http/target), so a segment is never empty, "."
- * or "..".
+ * Paths of requests as file names. Owns nothing; every result is a span of its argument.
+ *
+ * The path given is decoded once, its dot segments are resolved and its slashes merged (http/target), so a segment is
+ * never empty, "." or "..". Nothing here is a safety check: that a file lies beneath its root is the kernel's business
+ * (handler/root.c).
  */
 #include "handler/file_path.h"
 

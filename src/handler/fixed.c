@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fixed answers: a status with a text of the configuration, or with the small page for that status. Owns nothing; the
- * answer is complete when start returns. Every method is answered alike: whoever wrote `respond` meant it.
+ * Fixed answers: a status with a text of the configuration, or with the small page for that status.
+ *
+ * Owns nothing: the text belongs to the snapshot the request holds, and the answer is complete when start returns.
+ * Every method is answered alike, because whoever wrote `respond` meant it; a body that comes with the request is the
+ * client layer's to discard.
  */
 #include "handler/fixed.h"
 

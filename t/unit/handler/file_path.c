@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* What a path means: the part below a root or an alias, dotfiles, hashes in names. */
 #include "handler/file_path.h"
 
 #include <setjmp.h>
