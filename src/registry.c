@@ -3,8 +3,8 @@
  * The explicit lists: nothing registers itself, so who answers what stands here and nowhere else.
  *
  * Owns nothing; the array is constant and every loop reads it. To add a handler, add its kind to enum action_kind
- * (conf/conf.h), its files to handler/local.mk and its line here. Order is that of the enum; who goes first on a request
- * is decided by the location's list of actions, not here.
+ * (conf/conf.h), its files to handler/local.mk and its line here. Who goes first on a request is decided by the
+ * location's list of actions, not by the order here.
  */
 #include "registry.h"
 
