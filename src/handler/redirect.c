@@ -14,7 +14,7 @@ static enum handled redirect_start(struct request *r)
     const struct action *a = r->action;
     bool is_get = r->head->method == METHOD_GET || r->head->method == METHOD_HEAD;
     uint16_t status = a->u.redirect.status ? a->u.redirect.status : is_get ? 301 : 308;
-    struct str to = vars_eval(r, &a->u.redirect.to);
+    struct str to = vars_eval_url(r, &a->u.redirect.to);
     if (!to.p) {
         request_fail(r, FAIL_NO_MEMORY, 0, NULL);
         return HANDLED;

@@ -1,16 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The access log line of a finished request, in the combined format:
- *   address - user [time] "request line" status body-bytes "referer" "user agent"
- * Bytes that could break the line are escaped (base/log.h). The time text is made once a second per loop. Cost matters here:
- * this runs for every request at full speed, so no printf.
+ * The access log line of a finished request, in one of three formats:
+ *   combined  address - user [time] "request line" status body-bytes "referer" "user agent"
+ *   json      one object, with the timers and the upstream tries
+ *   own       a template of the configuration; each variable's value is escaped, an empty one is "-"
+ * Bytes that could break a line are escaped: \xHH (base/log.h), in JSON \u00HH (RFC 8259 §7; a byte beyond ASCII that is no
+ * UTF-8 becomes the character of that number). The time text is made once a second per loop. Cost matters here: this
+ * runs for every request at full speed, so the combined format uses no printf.
  */
 #include "serve/access_log.h"
 
 #include <stdio.h>
 #include <time.h>
 
-enum { LINE_MAX_ = 16 * 1024 };
+#include "serve/vars.h"
+
+enum {
+    LINE_MAX_ = 48 * 1024,
+    VALUE_MAX = 1024, /* of one variable */
+};
 
 struct line {
     char *p;
@@ -83,24 +91,135 @@ static void put_request_line(struct line *l, const struct request *r)
     put(l, STR("\" "));
 }
 
+static void put_combined(struct line *l, const struct request *r)
+{
+    char address[IP_TEXT];
+    put(l, str_of(address, ip_print(&r->remote, address)));
+    put(l, STR(" - - "));
+    put(l, local_time(r->w));
+    put_request_line(l, r);
+    put_u64(l, r->resp.status);
+    put(l, STR(" "));
+    put_u64(l, r->body_sent);
+    put(l, STR(" "));
+    put_field(l, r, F_REFERER);
+    put(l, STR(" "));
+    put_field(l, r, F_USER_AGENT);
+}
+
+/* Bytes of the UTF-8 sequence at s, 0 if it is none. */
+static size_t utf8_length(struct str s)
+{
+    unsigned char c = (unsigned char)s.p[0];
+    size_t n = c < 0xc2 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 0;
+    if (n == 0 || n > s.n)
+        return 0;
+    unsigned char second = (unsigned char)s.p[1];
+    if ((c == 0xe0 && second < 0xa0) || (c == 0xed && second > 0x9f) || (c == 0xf0 && second < 0x90) ||
+        (c == 0xf4 && second > 0x8f))
+        return 0;
+    for (size_t i = 1; i < n; i++)
+        if (((unsigned char)s.p[i] & 0xc0) != 0x80)
+            return 0;
+    return n;
+}
+
+static void put_json_string(struct line *l, struct str s)
+{
+    static const char hex[] = "0123456789abcdef";
+    put(l, STR("\""));
+    while (s.n > 0) {
+        unsigned char c = (unsigned char)s.p[0];
+        size_t n = c >= 0x80 ? utf8_length(s) : c >= 0x20 && c != '"' && c != '\\' && c != 0x7f;
+        if (n > 0) {
+            put(l, str_take(s, n));
+        } else {
+            char escape[6] = { '\\', 'u', '0', '0', hex[c >> 4], hex[c & 15] };
+            put(l, str_of(escape, sizeof(escape)));
+            n = 1;
+        }
+        s = str_skip(s, n);
+    }
+    put(l, STR("\""));
+}
+
+/* One variable of the JSON object. */
+struct member {
+    const char *name;
+    struct template_piece var;
+    bool is_number; /* printed without quotes; null if empty */
+};
+
+static const struct member members[] = {
+    { "time", { .var = VAR_TIME_ISO8601 }, false },
+    { "remote_addr", { .var = VAR_REMOTE_ADDR }, false },
+    { "request_id", { .var = VAR_REQUEST_ID }, false },
+    { "host", { .var = VAR_HOST }, false },
+    { "method", { .var = VAR_REQUEST_METHOD }, false },
+    { "uri", { .var = VAR_REQUEST_URI }, false },
+    { "protocol", { .var = VAR_SERVER_PROTOCOL }, false },
+    { "status", { .var = VAR_STATUS }, true },
+    { "body_bytes_sent", { .var = VAR_BODY_BYTES_SENT }, true },
+    { "bytes_sent", { .var = VAR_BYTES_SENT }, true },
+    { "request_length", { .var = VAR_REQUEST_LENGTH }, true },
+    { "request_time", { .var = VAR_REQUEST_TIME }, true },
+    { "referer", { .var = VAR_HTTP, .text = { "referer", 7 } }, false },
+    { "user_agent", { .var = VAR_HTTP, .text = { "user-agent", 10 } }, false },
+    { "upstream_addr", { .var = VAR_UPSTREAM_ADDR }, false },
+    { "upstream_status", { .var = VAR_UPSTREAM_STATUS }, false },
+    { "upstream_connect_time", { .var = VAR_UPSTREAM_CONNECT_TIME }, false },
+    { "upstream_header_time", { .var = VAR_UPSTREAM_HEADER_TIME }, false },
+    { "upstream_response_time", { .var = VAR_UPSTREAM_RESPONSE_TIME }, false },
+};
+
+static void put_json(struct line *l, struct request *r)
+{
+    for (size_t i = 0; i < ARRAY_LEN(members); i++) {
+        const struct member *m = &members[i];
+        struct str value = str_take(vars_value(r, &m->var), VALUE_MAX);
+        put(l, i == 0 ? STR("{\"") : STR(",\""));
+        put(l, str_c(m->name));
+        put(l, STR("\":"));
+        if (value.n == 0)
+            put(l, STR("null"));
+        else if (m->is_number)
+            put(l, value);
+        else
+            put_json_string(l, value);
+    }
+    if (r->fail != FAIL_NONE) {
+        put(l, STR(",\"failure\":"));
+        put_json_string(l, str_c(fail_row(r->fail)->symbol));
+    }
+    put(l, STR("}"));
+}
+
+static void put_own(struct line *l, struct request *r, const struct template *t)
+{
+    for (unsigned i = 0; i < t->n; i++) {
+        struct str value = vars_value(r, &t->pieces[i]);
+        if (t->pieces[i].var == VAR_LITERAL)
+            put(l, value);
+        else if (value.n == 0)
+            put(l, STR("-"));
+        else
+            put_escaped(l, str_take(value, VALUE_MAX));
+    }
+}
+
 void access_log_write(struct request *r)
 {
     const struct access_log_conf *log = r->s->access_log;
     if (log == NULL || r->w->ring == NULL)
         return;
-    char text[LINE_MAX_], address[IP_TEXT];
+    char text[LINE_MAX_];
     struct line l = { .p = text, .cap = sizeof(text) - 1 };
-    put(&l, str_of(address, ip_print(&r->remote, address)));
-    put(&l, STR(" - - "));
-    put(&l, local_time(r->w));
-    put_request_line(&l, r);
-    put_u64(&l, r->resp.status);
-    put(&l, STR(" "));
-    put_u64(&l, r->body_sent);
-    put(&l, STR(" "));
-    put_field(&l, r, F_REFERER);
-    put(&l, STR(" "));
-    put_field(&l, r, F_USER_AGENT);
+    if (log->format == LOG_FORMAT_COMBINED)
+        put_combined(&l, r);
+    else if (log->format == LOG_FORMAT_JSON)
+        put_json(&l, r);
+    else
+        put_own(&l, r, &log->own);
     l.cap++;
     put(&l, STR("\n"));
     log_ring_put(r->w->ring, (int)log->index, r->hold->snapshot->generation, str_of(text, l.n));

@@ -284,6 +284,23 @@ void request_body_resume(struct request *r)
     r->ops->body_resume(r);
 }
 
+/* SplitMix64: a distinct value for each step of the worker's counter, seeded by the kernel. */
+static uint64_t next_random(struct worker *w)
+{
+    uint64_t z = w->random += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+struct str request_id(struct request *r)
+{
+    if (r->id.n == 0)
+        r->id = arena_printf(&r->arena, "%016llx%016llx", (unsigned long long)next_random(r->w),
+                             (unsigned long long)next_random(r->w));
+    return r->id;
+}
+
 /* The request line for logs, escaped; whatever of it is known. */
 static size_t print_request_line(const struct request *r, char *out, size_t cap)
 {

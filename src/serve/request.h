@@ -129,6 +129,7 @@ struct request {
     uint64_t start_us;               /* CLOCK_MONOTONIC at the first byte of the head */
     uint64_t head_bytes;             /* of the request head as received */
     uint64_t body_sent, head_bytes_sent;
+    struct str id;                   /* by request_id */
     struct str upstream_addr, upstream_status, upstream_connect_time, upstream_header_time, upstream_response_time;
 };
 
@@ -153,6 +154,8 @@ void request_reroute(struct request *r, struct str path);
 void request_want_body(struct request *r);
 /* After handler->body returned IO_AGAIN: it may be called again. */
 void request_body_resume(struct request *r);
+/* 32 lower-case hexadecimal digits, unique to the request; made when first asked for. Empty: out of memory. */
+struct str request_id(struct request *r);
 /* Bytes the client could take now without IO_AGAIN (an estimate; 0 if it is blocked). */
 static inline size_t request_room(const struct request *r)
 {

@@ -90,6 +90,8 @@ static struct str host(const struct request *r)
 
 static struct str of_request(struct request *r, const struct template_piece *v)
 {
+    if (r->head == NULL) /* its head never came */
+        return STR_NONE;
     switch (v->var) {
     case VAR_ARG:
         return argument(r, v->text);
@@ -135,6 +137,8 @@ static struct str of_connection(struct request *r, const struct template_piece *
         return number(r, (uint64_t)getpid());
     case VAR_REMOTE_ADDR:
         return address(r, &r->remote);
+    case VAR_REQUEST_ID:
+        return request_id(r);
     case VAR_REMOTE_PORT:
         return number(r, r->remote.port);
     case VAR_SERVER_ADDR:
@@ -148,7 +152,7 @@ static struct str of_connection(struct request *r, const struct template_piece *
     }
 }
 
-static struct str of_answer(struct request *r, const struct template_piece *v)
+struct str vars_value(struct request *r, const struct template_piece *v)
 {
     switch (v->var) {
     case VAR_LITERAL:
@@ -184,14 +188,25 @@ static struct str of_answer(struct request *r, const struct template_piece *v)
     }
 }
 
-struct str vars_eval(struct request *r, const struct template *t)
+/* Is it a part of the decoded path? */
+static bool is_decoded(const struct template_piece *v)
+{
+    return v->var == VAR_URI || v->var == VAR_CAPTURE;
+}
+
+static struct str eval(struct request *r, const struct template *t, bool in_url)
 {
     struct str *values = arena_array(&r->arena, struct str, t->n + 1);
     size_t n = 0;
     if (values == NULL)
         return STR_NONE;
     for (unsigned i = 0; i < t->n; i++) {
-        values[i] = of_answer(r, &t->pieces[i]);
+        values[i] = vars_value(r, &t->pieces[i]);
+        if (in_url && values[i].n > 0 && is_decoded(&t->pieces[i])) {
+            values[i] = path_encode(&r->arena, values[i]);
+            if (values[i].p == NULL)
+                return STR_NONE;
+        }
         n += values[i].n;
     }
     char *text = arena_alloc(&r->arena, n + 1);
@@ -205,4 +220,14 @@ struct str vars_eval(struct request *r, const struct template *t)
     }
     text[at] = '\0';
     return str_of(text, at);
+}
+
+struct str vars_eval(struct request *r, const struct template *t)
+{
+    return eval(r, t, false);
+}
+
+struct str vars_eval_url(struct request *r, const struct template *t)
+{
+    return eval(r, t, true);
 }

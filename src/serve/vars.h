@@ -7,5 +7,10 @@
 
 /* The template's text for this request, in its arena; p is NULL when memory is out. Unknown values are empty. */
 struct str vars_eval(struct request *r, const struct template *t) MUST_USE;
+/* The same where the result is a URL: what comes from the decoded path ($uri, captures) is percent-encoded again. */
+struct str vars_eval_url(struct request *r, const struct template *t) MUST_USE;
+
+/* The value of one variable; empty if it is unknown. Borrowed or in the request's arena. */
+struct str vars_value(struct request *r, const struct template_piece *v);
 
 #endif

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -145,6 +146,10 @@ struct worker *worker_new(unsigned index, struct server_shared *shared, struct s
     w->match = pcre2_match_data_create(ARRAY_LEN(((struct request *)0)->captures), NULL);
     w->match_context = pcre2_match_context_create(NULL);
     if (w->loop == NULL || w->match == NULL || w->match_context == NULL || !add_hold(w, snapshot)) {
+        worker_free(w);
+        return NULL;
+    }
+    if (getrandom(&w->random, sizeof(w->random), 0) != (ssize_t)sizeof(w->random)) {
         worker_free(w);
         return NULL;
     }

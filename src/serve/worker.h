@@ -76,6 +76,7 @@ struct worker {
     size_t log_time_n;
     uint64_t log_time_second;
     bool regex_limit_logged;
+    uint64_t random; /* state of request ids */
 };
 
 /* One worker on the calling thread's behalf: makes the loop, opens the handlers' state. NULL when memory or descriptors are out. */
