@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: MIT
+"""Estimates, tests and verdicts. Pure functions of numbers and a seed: no files, no clock, no state.
+
+The unit is the run, never the request. A comparison is a list of paired log-ratios, one for each round, oriented so
+that a positive one says "the second arm is better". From it come
+
+    the Hodges-Lehmann estimate    the median of all pairwise means: as robust as a median, nearly as sharp as a mean
+    its interval                   by bootstrap over rounds, with the percentiles widened for few rounds
+    a p-value                      Wilcoxon's signed-rank test, exact, ties and zeros included
+    a verdict                      one of WORDS, see verdict()
+
+What is imported from other tools has no rounds: two unpaired samples are compared by the shift and by Mann-Whitney.
+"""
+import math
+from collections import namedtuple
+
+import numpy as np
+from scipy import stats as sp
+
+MIN_ROUNDS = 6
+ALPHA = 0.05
+RESAMPLES = 4000
+
+Effect = namedtuple("Effect", "n est lo hi p")  # log-ratio, its interval, p-value (adjusted ones are put in later)
+Verdict = namedtuple("Verdict", "word more")    # more: rounds that would about decide it; None where it is decided
+
+FASTER, SLOWER, EQUIVALENT, INCONCLUSIVE, REFUSED = "faster", "slower", "equivalent", "inconclusive", "refused"
+
+
+def log_ratios(base, other, higher_is_better=True):
+    """Of pairs: positive where `other` is better."""
+    d = np.log(np.asarray(other, float) / np.asarray(base, float))
+    return d if higher_is_better else -d
+
+
+def walsh(d):
+    """The means of all pairs, each value with itself included; rows are samples if d has two dimensions."""
+    d = np.atleast_2d(np.asarray(d, float))
+    i, j = np.triu_indices(d.shape[1])
+    return (d[:, i] + d[:, j]) / 2
+
+
+def hodges_lehmann(d):
+    return float(np.median(walsh(d)))
+
+
+def signed_rank_p(d):
+    """Wilcoxon's signed-rank test, two-sided, exact for midranks: zeros are ranked, then left out (Pratt)."""
+    d = np.asarray(d, float)
+    ranks = sp.rankdata(np.abs(d))[d != 0]
+    if len(ranks) == 0:
+        return 1.0
+    doubled = np.rint(2 * ranks).astype(int)  # midranks are halves
+    counts = np.zeros(doubled.sum() + 1)
+    counts[0] = 1
+    for r in doubled:
+        counts[r:] = counts[r:] + counts[:-r]
+    w = int(np.rint(2 * ranks[d[d != 0] > 0].sum()))
+    tail = min(counts[:w + 1].sum(), counts[w:].sum())
+    return float(min(1.0, 2 * tail / counts.sum()))
+
+
+def smallest_p(n):
+    """The least two-sided p that n pairs can give."""
+    return min(1.0, 2.0 ** (1 - n))
+
+
+def rounds_needed(comparisons=1, alpha=ALPHA):
+    """The fewest rounds with which all of so many comparisons can become significant after Holm's adjustment."""
+    return max(MIN_ROUNDS, math.floor(1 - math.log2(alpha / max(1, comparisons))) + 1)
+
+
+def wide_percentile(n, level):
+    """The tail of a percentile interval that makes up for the bootstrap's narrowness with few values."""
+    return float(sp.norm.cdf(-math.sqrt(n / (n - 1)) * sp.t.ppf((1 + level) / 2, n - 1)))
+
+
+def bootstrap_interval(d, seed, level=0.95, resamples=RESAMPLES):
+    """Of the Hodges-Lehmann estimate, resampling rounds."""
+    d = np.asarray(d, float)
+    n = len(d)
+    if n < 2:
+        return -math.inf, math.inf
+    picks = np.random.default_rng(seed).integers(n, size=(resamples, n))
+    estimates = np.median(walsh(d[picks]), axis=1)
+    tail = wide_percentile(n, level)
+    lo, hi = np.quantile(estimates, [tail, 1 - tail])
+    return float(lo), float(hi)
+
+
+def paired_effect(d, seed):
+    if len(d) == 0:
+        return Effect(0, math.nan, -math.inf, math.inf, 1.0)
+    return Effect(len(d), hodges_lehmann(d), *bootstrap_interval(d, seed), signed_rank_p(d))
+
+
+def unpaired_effect(base, other, higher_is_better=True, seed=0):
+    """Two samples of runs that share no rounds: the median of all pairwise log-ratios, Mann-Whitney's p."""
+    a, b = np.log(np.asarray(base, float)), np.log(np.asarray(other, float))
+    if not higher_is_better:
+        a, b = -a, -b
+    n = min(len(a), len(b))
+    if n == 0:
+        return Effect(0, math.nan, -math.inf, math.inf, 1.0)
+    est = float(np.median(b[:, None] - a[None, :]))
+    if n < 2:
+        return Effect(n, est, -math.inf, math.inf, 1.0)
+    rng = np.random.default_rng(seed)
+    ra = a[rng.integers(len(a), size=(RESAMPLES, len(a)))]
+    rb = b[rng.integers(len(b), size=(RESAMPLES, len(b)))]
+    shifts = np.median((rb[:, :, None] - ra[:, None, :]).reshape(RESAMPLES, -1), axis=1)
+    tail = wide_percentile(n, 0.95)
+    lo, hi = np.quantile(shifts, [tail, 1 - tail])
+    return Effect(n, est, float(lo), float(hi), float(sp.mannwhitneyu(a, b).pvalue))
+
+
+def holm(ps):
+    """Adjusted p-values: each times the number of those not smaller, never below its predecessor's."""
+    order = sorted(range(len(ps)), key=lambda i: ps[i])
+    out, high = [0.0] * len(ps), 0.0
+    for k, i in enumerate(order):
+        high = max(high, min(1.0, (len(ps) - k) * ps[i]))
+        out[i] = high
+    return out
+
+
+def noise_floor(effect):
+    """What two identical arms may differ by here: the far end of the interval of A against itself."""
+    return max(abs(effect.lo), abs(effect.hi)) if effect.n else math.inf
+
+
+def rounds_missing(effect, floor, margin, alpha=ALPHA):
+    """About how many more rounds would decide it, if they come out like those so far; widths shrink with sqrt(n)."""
+    if effect.n < 2:
+        return None
+    half, size = (effect.hi - effect.lo) / 2, abs(effect.est)
+    ways = []
+    if size > 0:
+        ways.append(effect.n * (max(half, floor) / size) ** 2)
+    if size < margin:
+        ways.append(effect.n * (half / (margin - size)) ** 2)
+    if not ways or not math.isfinite(min(ways)):
+        return None
+    least = math.ceil(1 - math.log2(alpha))
+    return max(1, math.ceil(min(ways)) - effect.n, least - effect.n)
+
+
+def verdict(effect, p_adjusted, floor, margin, alpha=ALPHA):
+    """One of WORDS.
+
+    equivalent     the interval lies within the margin: a difference, if there is one, is too small to matter
+    faster/slower  significant after adjustment, the interval on one side of zero, and larger than the noise floor
+    inconclusive   neither; also whenever there were fewer than MIN_ROUNDS rounds
+    """
+    if effect.n >= MIN_ROUNDS:
+        if -margin < effect.lo and effect.hi < margin:
+            return Verdict(EQUIVALENT, None)
+        if p_adjusted < alpha and abs(effect.est) > floor and (effect.lo > 0 or effect.hi < 0):
+            return Verdict(FASTER if effect.est > 0 else SLOWER, None)
+    more = rounds_missing(effect, floor, margin, alpha)
+    if effect.n < MIN_ROUNDS:
+        more = max(MIN_ROUNDS - effect.n, more or 0)
+    return Verdict(INCONCLUSIVE, more)
+
+
+def looks(most):
+    """After how many rounds --until-decided may look. Each look costs its share of alpha, so there are few, and the
+    first one comes when its share can be reached at all."""
+    out, n = [], 8
+    while n < most:
+        out.append(n)
+        n = math.ceil(n * 1.5)
+    return out + [most]
+
+
+def alpha_at_look(n_looks, alpha=ALPHA):
+    return alpha / n_looks
+
+
+def quantile_sorted(values, q):
+    """Of sorted values, by the nearest rank: the value that a share q does not exceed."""
+    if len(values) == 0:
+        return math.nan
+    return float(values[min(len(values) - 1, max(0, math.ceil(q * len(values)) - 1))])
