@@ -111,7 +111,7 @@ class Server:
         return util.tree(self.proc.pid)
 
     def cpu_us(self):
-        return util.cpu_ms(self.tree()) * 1000
+        return util.cpu_us(self.tree())
 
     def pss_kb(self):
         return util.pss_bytes(self.tree()) / 1024

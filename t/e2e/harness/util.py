@@ -98,10 +98,21 @@ def tree(pid):
     return out
 
 
+def cpu_us(pids):
+    """Processor time the running threads of these processes have had, in microseconds."""
+    total = 0
+    for pid in pids:
+        try:
+            for tid in os.listdir("/proc/%d/task" % pid):
+                with open("/proc/%d/task/%s/schedstat" % (pid, tid)) as f:
+                    total += int(f.read().split()[0])
+        except OSError:
+            pass  # it has ended meanwhile
+    return total // 1000
+
+
 def cpu_ms(pids):
-    """User and system time these processes have used, in milliseconds (resolution: one clock tick, 10 ms)."""
-    tick = os.sysconf("SC_CLK_TCK")
-    return sum((int(st[11]) + int(st[12])) * 1000 // tick for st in map(_stat, pids) if st)
+    return cpu_us(pids) / 1000
 
 
 def pss_bytes(pids):
