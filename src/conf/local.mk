@@ -8,6 +8,8 @@ src_libconf_a_SOURCES = \
 	src/conf/conf.h \
 	src/conf/cpus.c \
 	src/conf/diag.c \
+	src/conf/diff.c \
+	src/conf/diff.h \
 	src/conf/doc.c \
 	src/conf/enums.def \
 	src/conf/foreign.def \

@@ -502,13 +502,10 @@ static void print_locations(struct out *o, const struct site_conf *site)
     }
 }
 
-static void print_site(struct out *o, const struct site_conf *site, const struct listen_conf *defaults)
+/* How a site is reached. */
+static void print_reach(struct out *o, const struct site_conf *site, const struct listen_conf *defaults)
 {
     const struct setting *trusted = &settings[SET_site_trusted];
-    o->depth++;
-    indent(o);
-    fputs("{\n", o->f);
-    o->depth++;
     print_listens(o, site, defaults);
     print_names(o, site);
     if (site->is_default) {
@@ -526,6 +523,15 @@ static void print_site(struct out *o, const struct site_conf *site, const struct
         print_list(o, trusted, (const char *)&pair);
         fputs(";\n", o->f);
     }
+}
+
+static void print_site(struct out *o, const struct site_conf *site, const struct listen_conf *defaults)
+{
+    o->depth++;
+    indent(o);
+    fputs("{\n", o->f);
+    o->depth++;
+    print_reach(o, site, defaults);
     print_scope(o, site->s, o->conf->s);
     print_locations(o, site);
     o->depth--;
@@ -599,12 +605,10 @@ static bool is_bare_address(const struct upstream_conf *u)
     return str_chr(u->name, ':', 0) >= 0;
 }
 
-static void print_upstream(struct out *o, const struct upstream_conf *u, const struct upstream_conf *defaults)
+/* All of an upstream but its servers. */
+static void print_pool(struct out *o, const struct upstream_conf *u, const struct upstream_conf *defaults)
 {
     char idle[UNITS_TEXT];
-    indent(o);
-    fprintf(o->f, "%.*s = {\n", STR_ARG(u->name));
-    o->depth++;
     for (size_t i = 0; i < SET_COUNT; i++) {
         const struct setting *row = &settings[i];
         if (row->base != IN_UPSTREAM || areas[row->area].kind != DIRECT ||
@@ -622,6 +626,14 @@ static void print_upstream(struct out *o, const struct upstream_conf *u, const s
     }
     print_health(o, &u->health);
     print_sticky(o, u);
+}
+
+static void print_upstream(struct out *o, const struct upstream_conf *u, const struct upstream_conf *defaults)
+{
+    indent(o);
+    fprintf(o->f, "%.*s = {\n", STR_ARG(u->name));
+    o->depth++;
+    print_pool(o, u, defaults);
     indent(o);
     fputs("servers = (\n", o->f);
     o->depth++;
@@ -665,22 +677,137 @@ static void print_conf(struct out *o, const struct conf *c, const struct conf *d
     fputs(");\n", o->f);
 }
 
+/* What the values of a configuration are compared with: the smallest file's. */
+static bool load_defaults(struct conf_result *out)
+{
+    conf_load_flags(STR("sites = { listen = \"1\"; proxy = \"a:1\"; };"), "defaults", "/", CONF_NO_FILES, out);
+    return out->conf != NULL;
+}
+
+static void free_defaults(struct conf_result *defaults)
+{
+    conf_free(defaults->conf);
+    conf_result_free(defaults);
+}
+
 struct str conf_print(struct arena *a, const struct conf *c)
 {
     struct conf_result defaults;
     char *text = NULL;
     size_t n = 0;
     struct str copy = STR_NONE;
-    conf_load_flags(STR("sites = { listen = \"1\"; proxy = \"a:1\"; };"), "defaults", "/", CONF_NO_FILES, &defaults);
+    bool is_loaded = load_defaults(&defaults);
     FILE *f = open_memstream(&text, &n);
-    if (f != NULL && defaults.conf != NULL) {
+    if (f != NULL && is_loaded) {
         struct out o = { .f = f, .conf = c };
         print_conf(&o, c, defaults.conf);
     }
-    if (f != NULL && fclose(f) == 0 && defaults.conf != NULL)
+    if (f != NULL && fclose(f) == 0 && is_loaded)
         copy = arena_dup(a, str_of(text, n));
     free(text);
-    conf_free(defaults.conf);
-    conf_result_free(&defaults);
+    free_defaults(&defaults);
     return copy;
+}
+
+/* One part's text, written between begin and end. */
+struct parts {
+    struct out o;
+    struct arena *a;
+    struct conf_part *v;
+    unsigned n;
+    char *text;
+    size_t text_n;
+    bool failed;
+};
+
+static struct out *part_begin(struct parts *p)
+{
+    p->text = NULL;
+    p->o.f = open_memstream(&p->text, &p->text_n);
+    p->failed |= p->o.f == NULL;
+    return p->failed ? NULL : &p->o;
+}
+
+static void part_end(struct parts *p, enum conf_part_kind kind, struct str key)
+{
+    p->failed |= fclose(p->o.f) != 0;
+    struct str text = p->failed ? STR_NONE : arena_dup(p->a, str_of(p->text, p->text_n));
+    free(p->text);
+    p->failed |= text.p == NULL || key.p == NULL;
+    if (!p->failed)
+        p->v[p->n++] = (struct conf_part){ .kind = kind, .key = key, .text = text };
+}
+
+static void add_upstream(struct parts *p, const struct upstream_conf *u, const struct upstream_conf *defaults)
+{
+    struct out *o = part_begin(p);
+    if (o == NULL)
+        return;
+    print_pool(o, u, defaults);
+    part_end(p, PART_UPSTREAM, arena_printf(p->a, "%.*s", STR_ARG(u->name)));
+    for (unsigned i = 0; i < u->n_servers && (o = part_begin(p)) != NULL; i++) {
+        print_server(o, &u->servers[i], &defaults->servers[0]);
+        part_end(p, PART_SERVER, arena_printf(p->a, "%.*s/%.*s", STR_ARG(u->name), STR_ARG(u->servers[i].text)));
+    }
+}
+
+static void add_site(struct parts *p, const struct site_conf *site, unsigned nth, const struct conf *defaults)
+{
+    struct out *o = part_begin(p);
+    if (o == NULL)
+        return;
+    print_reach(o, site, &defaults->listens[0]);
+    struct str key = arena_printf(p->a, "%.*s", STR_ARG(site->label));
+    for (unsigned i = 0; i < p->n; i++) /* sites without a name share their address */
+        if (p->v[i].kind == PART_SITE && str_eq(p->v[i].key, key))
+            key = arena_printf(p->a, "%.*s#%u", STR_ARG(site->label), nth);
+    part_end(p, PART_SITE, key);
+    for (unsigned i = 0; i < site->n_all && (o = part_begin(p)) != NULL; i++) {
+        const struct location_conf *l = site->all[i];
+        print_actions(o, l);
+        print_scope(o, &l->s, defaults->s);
+        part_end(p, PART_LOCATION, arena_printf(p->a, "%.*s %.*s", STR_ARG(key), STR_ARG(l->match)));
+    }
+}
+
+static void add_parts(struct parts *p, const struct conf *c, const struct conf *defaults)
+{
+    struct out *o = part_begin(p);
+    if (o == NULL)
+        return;
+    print_rows(o, IN_CONF, c, defaults);
+    part_end(p, PART_TOP, STR("top"));
+    for (unsigned i = 0; i < c->n_listens; i++) {
+        if ((o = part_begin(p)) == NULL)
+            return;
+        fprintf(o->f, "%d %d %d", c->listens[i].backlog, c->listens[i].defer, c->listens[i].proxy_protocol);
+        part_end(p, PART_LISTENER, c->listens[i].text);
+    }
+    for (unsigned i = 0; i < c->n_upstreams && !p->failed; i++)
+        add_upstream(p, c->upstreams[i], defaults->upstreams[0]);
+    for (unsigned i = 0; i < c->n_sites && !p->failed; i++)
+        add_site(p, c->sites[i], i, defaults);
+}
+
+static unsigned count_parts(const struct conf *c)
+{
+    unsigned n = 1 + c->n_listens + c->n_upstreams + c->n_sites;
+    for (unsigned i = 0; i < c->n_upstreams; i++)
+        n += c->upstreams[i]->n_servers;
+    for (unsigned i = 0; i < c->n_sites; i++)
+        n += c->sites[i]->n_all;
+    return n;
+}
+
+bool conf_parts(struct arena *a, const struct conf *c, struct conf_part **out, unsigned *n)
+{
+    struct conf_result defaults;
+    struct parts p = { .o = { .conf = c }, .a = a, .v = arena_array(a, struct conf_part, count_parts(c)) };
+    p.failed = !load_defaults(&defaults) || p.v == NULL;
+    if (!p.failed)
+        add_parts(&p, c, defaults.conf);
+    free_defaults(&defaults);
+    *out = p.v;
+    *n = p.n;
+    return !p.failed;
 }
