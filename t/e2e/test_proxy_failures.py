@@ -217,9 +217,9 @@ def test_the_log_names_every_server_tried(weir, backend, dead):
     assert w.get("/x").status == 200
     w.wait_error("CONNECT_FAILED: another server is asked.*%s" % re.escape(dead.addr))
     b.stop()
-    util.wait_for("both are dead", 5, lambda: w.get("/x").status == 502)
     one, other = re.escape(dead.addr), re.escape(b.addr)
-    w.wait_error('upstream: "(%s, %s|%s, %s)"' % (one, other, other, one))
+    names = 'upstream: "(%s, %s|%s, %s)"' % (one, other, other, one)
+    util.wait_for("both are named", 5, lambda: w.get("/x").status == 502 and re.search(names, w.errors()))
 
 
 # --- balancing --------------------------------------------------------------------------------------------------------
