@@ -185,6 +185,8 @@ static void add_expires(struct request *r, const struct file *f)
         return; /* want of memory: a complete answer without them */
     respond_field(r, F_EXPIRES, expires);
     respond_field(r, F_CACHE_CONTROL, cache);
+    request_note(r, "answer field", STR("Expires"), r->s->where[SET_files_expires]);
+    request_note(r, "answer field", STR("Cache-Control"), r->s->where[SET_files_expires]);
 }
 
 /* A piece of the file; the lease, if one is needed, is taken here. */
