@@ -10,6 +10,7 @@ A Front is one weir (one event loop, so that log lines come in the order of the 
 import re
 import time
 
+import pytest
 import wire
 
 from . import backends, server, util
@@ -171,6 +172,12 @@ class Front:
         at = next(i for i, ln in enumerate(every) if " %s HTTP" % mark in ln)
         new, self.seen = every[self.seen:at], at + 1
         return new
+
+
+def needs(w, setting):
+    """Skips the test while this server says that the setting is not built yet."""
+    if "`%s` has no effect in this version" % setting in w.errors():
+        pytest.skip("`%s` has no effect in this version yet" % setting)
 
 
 def feed_slowly(conn, data, step=1, pause=0.0):
