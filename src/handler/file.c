@@ -205,12 +205,12 @@ static void send_head(struct request *r, const struct file *f, uint16_t status, 
     r->resp.block = f->block;
     r->resp.has_length = true;
     r->resp.length = length;
-    if (r->s->expires.kind != EXPIRES_OFF)
+    if (r->s->expires.kind != EXPIRES_OFF && !f->says_expiry)
         add_expires(r, f);
     respond_head(r);
 }
 
-static void send_range(struct request *r, struct file *f, struct range range)
+static void send_range(struct request *r, struct file *f, const struct file *head, struct range range)
 {
     struct str at = arena_printf(&r->arena, "bytes %" PRIu64 "-%" PRIu64 "/%" PRId64, range.off,
                                  range.off + range.n - 1, f->id.size);
@@ -219,7 +219,7 @@ static void send_range(struct request *r, struct file *f, struct range range)
         return;
     }
     respond_field(r, F_CONTENT_RANGE, at);
-    send_head(r, f, 206, range.n);
+    send_head(r, head, 206, range.n);
     if (send_piece(r, f, range.off, range.n, HOW_LAST) == IO_CLOSED)
         return;
 }
@@ -231,7 +231,7 @@ static void send_not_modified(struct request *r, const struct file *f)
     r->resp.status = 304;
     r->resp.is_own = true;
     r->resp.block = str_skip(f->block, f->type_line);
-    if (r->s->expires.kind != EXPIRES_OFF)
+    if (r->s->expires.kind != EXPIRES_OFF && !f->says_expiry)
         add_expires(r, f);
     respond_head(r);
     respond_end(r, NULL);
@@ -273,7 +273,7 @@ static void send_parts(struct request *r)
 }
 
 /* The texts between the pieces; the length of the whole answer, 0 when memory is out. */
-static uint64_t print_parts(struct request *r, struct parts *p, uint64_t boundary)
+static uint64_t print_parts(struct request *r, struct parts *p, struct str type, uint64_t boundary)
 {
     uint64_t length = 0;
     for (unsigned i = 0; i < p->n; i++) {
@@ -281,7 +281,7 @@ static uint64_t print_parts(struct request *r, struct parts *p, uint64_t boundar
         p->heads[i] = arena_printf(&r->arena,
                                    "%s--%016" PRIx64 "\r\nContent-Type: %.*s\r\nContent-Range: bytes %" PRIu64
                                    "-%" PRIu64 "/%" PRId64 "\r\n\r\n",
-                                   i ? "\r\n" : "", boundary, STR_ARG(p->file->type), at.off, at.off + at.n - 1,
+                                   i ? "\r\n" : "", boundary, STR_ARG(type), at.off, at.off + at.n - 1,
                                    p->file->id.size);
         if (!p->heads[i].p)
             return 0;
@@ -291,7 +291,8 @@ static uint64_t print_parts(struct request *r, struct parts *p, uint64_t boundar
     return p->close.p ? length + p->close.n : 0;
 }
 
-static void send_multipart(struct request *r, struct file *f, const struct range *ranges, unsigned n)
+static void send_multipart(struct request *r, struct file *f, const struct file *head, const struct range *ranges,
+                           unsigned n)
 {
     struct {
         uint64_t connection, start_us, now_ms;
@@ -307,7 +308,7 @@ static void send_multipart(struct request *r, struct file *f, const struct range
     p->file = f;
     p->n = n;
     memcpy(p->ranges, ranges, n * sizeof(*ranges));
-    uint64_t length = print_parts(r, p, boundary);
+    uint64_t length = print_parts(r, p, head->type, boundary);
     if (length == 0) {
         request_fail(r, FAIL_NO_MEMORY, 0, NULL);
         return;
@@ -315,17 +316,17 @@ static void send_multipart(struct request *r, struct file *f, const struct range
     p->lease = file_lease(f);
     r->handler_data = p;
     respond_field(r, F_CONTENT_TYPE, type);
-    struct file head = *f;
-    head.block = str_skip(f->block, f->type_line);
-    send_head(r, &head, 206, length);
+    struct file whole = *head;
+    whole.block = str_skip(head->block, head->type_line);
+    send_head(r, &whole, 206, length);
     send_parts(r);
 }
 
 /* Answers a Range request if the range counts. False: send the whole file. */
-static bool serve_range(struct request *r, struct file *f, struct str value, int64_t now)
+static bool serve_range(struct request *r, struct file *f, const struct file *head, struct str value, int64_t now)
 {
-    struct validators v = f->validators;
-    if (f->is_young)
+    struct validators v = head->validators;
+    if (head->is_young)
         v.last_modified = -1; /* it may change again within the same second: no strong validator (§8.8.2.2) */
     if (!cond_if_range(&r->head->fields, &v, now))
         return false;
@@ -336,9 +337,9 @@ static bool serve_range(struct request *r, struct file *f, struct str value, int
         return false;
     case RANGE_SOME:
         if (n == 1)
-            send_range(r, f, ranges[0]);
+            send_range(r, f, head, ranges[0]);
         else
-            send_multipart(r, f, ranges, n);
+            send_multipart(r, f, head, ranges, n);
         return true;
     case RANGE_UNSATISFIABLE:
         break;
@@ -379,14 +380,14 @@ static struct asked look_at_fields(const struct fields *fields)
     return asked;
 }
 
-static void serve(struct request *r, struct file *f)
+void file_serve(struct request *r, struct file *f, const struct file *head)
 {
     struct asked asked = look_at_fields(&r->head->fields);
     int64_t now = (int64_t)(r->w->loop->wall_ms / 1000);
     if (asked.condition) {
-        enum cond_result result = cond_check(&r->head->fields, &f->validators, now);
+        enum cond_result result = cond_check(&r->head->fields, &head->validators, now);
         if (result == COND_NOT_MODIFIED) {
-            send_not_modified(r, f);
+            send_not_modified(r, head);
             return;
         }
         if (result == COND_FAILED) {
@@ -394,9 +395,9 @@ static void serve(struct request *r, struct file *f)
             return;
         }
     }
-    if (asked.ranges == 1 && r->head->method == METHOD_GET && serve_range(r, f, asked.range, now))
+    if (asked.ranges == 1 && r->head->method == METHOD_GET && serve_range(r, f, head, asked.range, now))
         return;
-    send_head(r, f, 200, (uint64_t)f->id.size);
+    send_head(r, head, 200, (uint64_t)f->id.size);
     if (r->resp.bodyless)
         respond_end(r, NULL);
     else if (send_piece(r, f, 0, (uint64_t)f->id.size, HOW_LAST) == IO_CLOSED)
@@ -429,13 +430,34 @@ static int get_index(struct file_cache *c, struct request *r, struct file_want *
     return error ? error : EISDIR;
 }
 
-static bool is_refused(struct request *r)
+bool file_refuses(struct request *r)
 {
     if (r->head->method == METHOD_GET || r->head->method == METHOD_HEAD)
         return false;
     respond_field(r, F_ALLOW, STR("GET, HEAD"));
     request_fail(r, FAIL_METHOD_REFUSED, 0, NULL);
     return true;
+}
+
+struct file_cache *file_cache_of(const struct worker *w)
+{
+    return ((struct file_state *)w->handler_state[ACTION_FILE])->cache;
+}
+
+struct file_want file_want_of(const struct request *r, struct str root, uint64_t root_hash, struct str path)
+{
+    const struct conf *conf = worker_conf(r->w);
+    return (struct file_want){
+        .root = root,
+        .root_hash = root_hash,
+        .path = path,
+        .follow = { .folders = r->s->follow, .n = r->s->n_follow },
+        .now_ms = r->w->loop->now_ms,
+        .wall_ms = r->w->loop->wall_ms,
+        .entries = conf->file_cache.entries,
+        .small = conf->file_cache.small,
+        .valid_ms = conf->file_cache.valid,
+    };
 }
 
 static enum handled file_start(struct request *r)
@@ -446,33 +468,22 @@ static enum handled file_start(struct request *r)
     r->handler_data = NULL;
     if (a->u.file.or_proxy && r->head->method != METHOD_GET && r->head->method != METHOD_HEAD)
         return DECLINED;
-    if (is_refused(r))
+    if (file_refuses(r))
         return HANDLED;
     if (!r->s->dotfiles && file_path_is_hidden(below, below.p == path.p + 1))
         return miss(r, below, ENOENT);
-    const struct conf *conf = worker_conf(r->w);
-    struct file_want want = {
-        .root = a->u.file.root,
-        .root_hash = a->u.file.root_hash,
-        .path = below,
-        .follow = { .folders = r->s->follow, .n = r->s->n_follow },
-        .may_be_absent = a->u.file.or_proxy,
-        .now_ms = r->w->loop->now_ms,
-        .wall_ms = r->w->loop->wall_ms,
-        .entries = conf->file_cache.entries,
-        .small = conf->file_cache.small,
-        .valid_ms = conf->file_cache.valid,
-    };
-    struct file_state *st = r->w->handler_state[ACTION_FILE];
+    struct file_want want = file_want_of(r, a->u.file.root, a->u.file.root_hash, below);
+    want.may_be_absent = a->u.file.or_proxy;
+    struct file_cache *cache = file_cache_of(r->w);
     struct file *f = NULL;
     bool is_folder = path.p[path.n - 1] == '/';
     int error;
     if (!is_folder)
-        error = file_cache_get(st->cache, &want, &f);
+        error = file_cache_get(cache, &want, &f);
     else if (a->u.file.or_proxy && !a->u.file.own_index)
         error = ENOENT;
     else
-        error = get_index(st->cache, r, &want, &f);
+        error = get_index(cache, r, &want, &f);
     if (error == EISDIR && !is_folder && !a->u.file.or_proxy) {
         note(r, below, "a folder");
         redirect_to_folder(r);
@@ -481,11 +492,11 @@ static enum handled file_start(struct request *r)
     if (error)
         return miss(r, want.path, error);
     note(r, want.path, "served");
-    serve(r, f);
+    file_serve(r, f, f);
     return HANDLED;
 }
 
-static void file_resume(struct request *r)
+void file_resume(struct request *r)
 {
     if (BUG_IF(r->handler_data == NULL)) {
         request_fail(r, FAIL_BUG, 0, NULL);
@@ -494,7 +505,7 @@ static void file_resume(struct request *r)
     send_parts(r);
 }
 
-static void file_abort(struct request *r)
+void file_abort(struct request *r)
 {
     struct parts *p = r->handler_data;
     if (p)

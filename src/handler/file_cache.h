@@ -43,6 +43,9 @@ struct file {
     bool unsettled; /* it was being written: look again before the next use */
     bool is_young;  /* its validators are weak */
     bool hash_in_name;
+    bool says_expiry; /* the block has a Cache-Control: `expires` does not apply */
+    bool has_sha1;    /* sha1 is that of the content; made by who needs it */
+    unsigned char sha1[20];
     uint64_t checked_ms; /* by its path */
     uint64_t looked_ms;  /* by its descriptor */
     uint64_t used_ms;
