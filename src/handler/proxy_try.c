@@ -192,7 +192,11 @@ static void on_drained(struct conn *c)
 
 static void on_failed(struct conn *c, int error)
 {
-    try_send_broke(proxy_of(c), error);
+    struct proxy *p = proxy_of(c);
+    if (p->t.send_broke) /* it cannot even be read any more */
+        proxy_failed(p, FAIL_UPSTREAM_SEND_FAILED, error, NULL);
+    else
+        try_send_broke(p, error);
 }
 
 static const struct conn_events try_events = {
@@ -246,9 +250,8 @@ void try_start(struct proxy *p, struct server *s, bool must_be_fresh)
     r->upstream_addr = tried.p != NULL ? tried : s->name;
     r->doing = "connecting to the server";
 
-    uint64_t max_age = p->is_idempotent ? UINT64_MAX : PROXY_SAFE_AGE_MS;
     if (!must_be_fresh)
-        t->uc = pool_take(&p->loop->pool, s, max_age, &try_events, p);
+        t->uc = pool_take(&p->loop->pool, s, !p->is_idempotent, &try_events, p);
     if (t->uc != NULL) {
         t->is_reused = true;
         t->written_before = t->uc->c.written;

@@ -18,7 +18,6 @@ enum {
     PROXY_KEEP = 64 * 1024,        /* of a request body, so that it can be sent again */
     PROXY_READ_MIN = 16 * 1024,
     PROXY_READ_BLIND = 64 * 1024,  /* the most that is read without asking whether the client has room */
-    PROXY_SAFE_AGE_MS = 1000,      /* an older idle connection is no place for a request that cannot be repeated */
 };
 
 /* The proxy's state on one loop. */

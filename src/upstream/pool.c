@@ -120,12 +120,29 @@ struct upstream_conn *pool_connect(struct pool *pool, struct server *s, const st
     return uc;
 }
 
-struct upstream_conn *pool_take(struct pool *pool, struct server *s, uint64_t max_age_ms,
+/* FIN or bytes may have come since the loop last looked. */
+static bool is_silent(const struct upstream_conn *uc)
+{
+    char byte;
+    return recv(uc->c.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+}
+
+struct upstream_conn *pool_take(struct pool *pool, struct server *s, bool is_careful,
                                 const struct conn_events *events, void *user)
 {
-    struct upstream_conn *uc = s->id < pool->n ? pool->lists[s->id].newest : NULL;
-    if (uc == NULL || pool->loop->now_ms - uc->idle_since_ms > max_age_ms)
-        return NULL;
+    struct upstream_conn *uc;
+    for (;;) {
+        uc = s->id < pool->n ? pool->lists[s->id].newest : NULL;
+        if (uc == NULL)
+            return NULL;
+        if (!is_careful)
+            break;
+        if (pool->loop->now_ms - uc->idle_since_ms > POOL_SAFE_MS)
+            return NULL;
+        if (is_silent(uc))
+            break;
+        upstream_conn_close(uc);
+    }
     unlink_idle(uc);
     uc->c.events = events;
     uc->user = user;

@@ -10,7 +10,10 @@
 #include "net/deadline.h"
 #include "upstream/upstream.h"
 
-enum { POOL_IDLE_MS = 4000 }; /* how long a connection is kept whose server said nothing; Node closes after 5 s */
+enum {
+    POOL_IDLE_MS = 4000, /* how long a connection is kept whose server said nothing; Node closes after 5 s */
+    POOL_SAFE_MS = 1000, /* an older idle connection is no place for a request that cannot be repeated */
+};
 
 struct pool;
 
@@ -44,8 +47,9 @@ void pool_close(struct pool *pool);
  * cannot be made, the write fails or `failed` is called with nothing written. NULL: errno. */
 struct upstream_conn *pool_connect(struct pool *pool, struct server *s, const struct addr *to,
                                    const struct conn_events *events, void *user) MUST_USE;
-/* The connection that became idle last, at most max_age_ms ago; it is reading. NULL: none. */
-struct upstream_conn *pool_take(struct pool *pool, struct server *s, uint64_t max_age_ms,
+/* The connection that became idle last; it is reading. is_careful: for a request that cannot be repeated: only one that
+ * became idle within POOL_SAFE_MS and shows no sign of its end (one system call). NULL: none. */
+struct upstream_conn *pool_take(struct pool *pool, struct server *s, bool is_careful,
                                 const struct conn_events *events, void *user);
 /* Keeps it for idle_ms (0: without limit) if the server's keepalive allows, else closes it. It must be reading,
  * with nothing queued and nothing left unread. */

@@ -75,7 +75,7 @@ static struct upstream_conn *connect_one(struct rig *rig, int *peer)
 
 static struct upstream_conn *take(struct rig *rig)
 {
-    return pool_take(&rig->pool, &rig->server, UINT64_MAX, &events, rig);
+    return pool_take(&rig->pool, &rig->server, false, &events, rig);
 }
 
 static void turn(struct rig *rig)
@@ -192,13 +192,35 @@ static void an_idle_connection_ages(void **state)
     int peer;
     rig_open(&rig, 8);
     pool_put(connect_one(&rig, &peer), 20);
-    rig.loop->now_ms += 10;
-    assert_null(pool_take(&rig.pool, &rig.server, 5, &events, &rig)); /* too old for this request */
-    assert_int_equal(atomic_load(&rig.server.idle), 1);
     while (atomic_load(&rig.server.idle) > 0)
         ev_run(rig.loop->ev, EVRUN_ONCE);
     assert_null(take(&rig));
     close(peer);
+    rig_close(&rig);
+}
+
+static void a_request_that_cannot_be_repeated_is_careful(void **state)
+{
+    (void)state;
+    struct rig rig;
+    int peers[3];
+    struct upstream_conn *conns[3];
+    rig_open(&rig, 8);
+    for (int i = 0; i < 3; i++)
+        conns[i] = connect_one(&rig, &peers[i]);
+    for (int i = 0; i < 3; i++)
+        pool_put(conns[i], 10000);
+    close(peers[2]); /* the loop has not looked since */
+    assert_int_equal(send(peers[1], "H", 1, 0), 1);
+    assert_ptr_equal(pool_take(&rig.pool, &rig.server, true, &events, &rig), conns[0]);
+    assert_int_equal(atomic_load(&rig.server.idle), 0);
+    pool_put(conns[0], 10000);
+    rig.loop->now_ms += POOL_SAFE_MS + 1;
+    assert_null(pool_take(&rig.pool, &rig.server, true, &events, &rig));
+    assert_ptr_equal(take(&rig), conns[0]);
+    upstream_conn_close(conns[0]);
+    close(peers[0]);
+    close(peers[1]);
     rig_close(&rig);
 }
 
@@ -230,6 +252,7 @@ int main(void)
         cmocka_unit_test(a_byte_on_an_idle_connection_ends_it),
         cmocka_unit_test(fin_on_an_idle_connection_ends_it),
         cmocka_unit_test(an_idle_connection_ages),
+        cmocka_unit_test(a_request_that_cannot_be_repeated_is_careful),
         cmocka_unit_test(a_refused_connection_fails_with_nothing_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
