@@ -19,6 +19,17 @@ static bool read_file_action(const struct value *v, struct action *action)
     return action->u.file.alias ? check_exists(v, path) : check_folder(v, path);
 }
 
+static bool read_meteor(const struct value *v, struct action *action)
+{
+    struct str path;
+    if (!read_path(v, &path))
+        return false;
+    action->kind = ACTION_METEOR;
+    action->u.meteor.bundle = path;
+    action->u.meteor.hash = hash_bytes(path);
+    return check_folder(v, path) && check_bundle(v, path);
+}
+
 static bool read_proxy(const struct value *v, struct action *action)
 {
     struct str text;
@@ -108,6 +119,9 @@ bool read_action(const struct value *v)
     struct action *action = load_new(v->ld, struct action);
     bool is_right;
     switch (v->row->type) {
+    case TYPE_METEOR:
+        is_right = read_meteor(v, action);
+        break;
     case TYPE_PROXY:
         is_right = read_proxy(v, action);
         break;

@@ -46,6 +46,21 @@ bool check_exists(const struct value *v, struct str path)
     return missing(v, path, "a file or folder that can be read", errno);
 }
 
+bool check_bundle(const struct value *v, struct str path)
+{
+    static const char *const programs[] = { "web.browser", "web.browser.legacy", "web.cordova" };
+    struct stat st;
+    if (v->ld->flags & CONF_NO_FILES)
+        return true;
+    for (size_t i = 0; i < ARRAY_LEN(programs); i++) {
+        struct str at = load_printf(v->ld, "%.*s/programs/%s/program.json", path.n > 1 ? (int)path.n : 0, path.p,
+                                    programs[i]);
+        if (stat(at.p, &st) == 0 && S_ISREG(st.st_mode))
+            return true;
+    }
+    return missing(v, path, "a Meteor bundle, with programs/web.browser/program.json in it", ENOENT);
+}
+
 bool check_parent(const struct value *v, struct str path)
 {
     size_t n = path.n;

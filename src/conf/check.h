@@ -9,6 +9,8 @@
  * Always true with CONF_NO_FILES. */
 bool check_folder(const struct value *v, struct str path);
 bool check_exists(const struct value *v, struct str path);
+/* Is there a client program in this Meteor bundle? */
+bool check_bundle(const struct value *v, struct str path);
 /* The folder of a file that will be written. */
 bool check_parent(const struct value *v, struct str path);
 

@@ -59,13 +59,14 @@ struct header_rule {
     struct where where;
 };
 
-enum action_kind { ACTION_FILE, ACTION_PROXY, ACTION_REDIRECT, ACTION_RESPOND, ACTION_BUILTIN, ACTION_COUNT };
+enum action_kind { ACTION_FILE, ACTION_PROXY, ACTION_REDIRECT, ACTION_RESPOND, ACTION_BUILTIN, ACTION_METEOR, ACTION_COUNT };
 enum builtin_kind { BUILTIN_STATUS, BUILTIN_METRICS, BUILTIN_STUB_STATUS, BUILTIN_READY };
 
 struct conf_owned;
 struct upstream_conf;
 
-/* What answers a request. A tagged union; actions of a location are tried in order (root + proxy: two). */
+/* What answers a request. A tagged union; actions of a location are tried in order (meteor_bundle + root + proxy:
+ * three). */
 struct action {
     enum action_kind kind;
     struct where where;
@@ -91,6 +92,10 @@ struct action {
             struct str type;
         } respond;
         enum builtin_kind builtin;
+        struct {
+            struct str bundle; /* absolute; the folder that has `programs` in it; NUL-terminated */
+            uint64_t hash;     /* of `bundle` */
+        } meteor;
     } u;
 };
 
@@ -169,7 +174,7 @@ struct location_conf {
     pcre2_code *regex; /* MATCH_REGEX; JIT-compiled */
     bool implicit;     /* the site's own "/" */
     unsigned order;    /* in the file */
-    const struct action *actions[2];
+    const struct action *actions[3];
     unsigned n_actions;
     struct scope_conf s;
     struct where where;

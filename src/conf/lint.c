@@ -407,7 +407,7 @@ bool lint(struct load *ld, unsigned file, struct str text, struct str *out)
         return false;
     if (!read_settings(&l, NULL))
         return false;
-    lint_emit(&l, "", 1);
-    *out = str_of(l.out, l.n_out - 1);
+    lint_emit(&l, "\n", 2); /* libconfig takes no comment in a last line without an end */
+    *out = str_of(l.out, l.n_out - 1); /* without the NUL */
     return true;
 }

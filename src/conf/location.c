@@ -75,20 +75,31 @@ static void choose_actions(const struct value *v, struct location_conf *location
     if (from->is_broken)
         return;
     if (from->n == 0) {
-        diag_bad(v, "nothing answers here; expected one of root, alias, proxy, redirect, respond, builtin");
+        diag_bad(v, "nothing answers here; expected one of root, alias, meteor_bundle, proxy, redirect, respond, "
+                    "builtin");
         return;
     }
+    unsigned others[2] = { 0 }, n = 0; /* all but meteor_bundle, which goes with any of them */
     for (unsigned i = 0; i < from->n; i++) {
+        if (from->list[i]->kind == ACTION_METEOR) {
+            location->actions[location->n_actions++] = from->list[i];
+            continue;
+        }
+        if (n < ARRAY_LEN(others))
+            others[n] = i;
+        n++;
         if (from->list[i]->kind == ACTION_FILE && file == NULL)
             file = from->list[i];
         else if (from->list[i]->kind == ACTION_PROXY)
             proxy = from->list[i];
     }
-    if (from->n > 2 || (from->n == 2 && (file == NULL || proxy == NULL))) {
+    if (n > 2 || (n == 2 && (file == NULL || proxy == NULL))) {
         diag_bad(v, "more than one action (`%.*s` and `%.*s`); expected one, or root or alias together with proxy",
-                 STR_ARG(from->names[0]), STR_ARG(from->names[1]));
+                 STR_ARG(from->names[others[0]]), STR_ARG(from->names[others[1]]));
         return;
     }
+    if (n == 0)
+        return;
     if (file != NULL) {
         struct action *copy = load_new(ld, struct action);
         *copy = *file;
@@ -99,7 +110,7 @@ static void choose_actions(const struct value *v, struct location_conf *location
             diag_bad(v, "alias cuts off a prefix, and a regular expression has none; expected root, or another match");
     }
     if (file == NULL || proxy != NULL)
-        location->actions[location->n_actions++] = proxy ? proxy : from->list[0];
+        location->actions[location->n_actions++] = proxy ? proxy : from->list[others[0]];
 }
 
 /* Nearest wins in the order location, upstream, site, top. */
@@ -286,6 +297,7 @@ void locations_read(struct load *ld, struct site_conf *site, const struct value 
     }
     if (n_written == 0 && site_target->actions->n == 0)
         diag_bad(site_value,
-                 "nothing answers here; expected one of root, alias, proxy, redirect, respond, builtin, or locations");
+                 "nothing answers here; expected one of root, alias, meteor_bundle, proxy, redirect, respond, builtin, "
+                 "or locations");
     index_locations(ld, site, all, n);
 }

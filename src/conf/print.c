@@ -311,13 +311,20 @@ static bool is_special(const struct setting *row)
            row->type == TYPE_STRIP_PREFIX || areas[row->area].kind == MEMBER;
 }
 
-/* The rows of one base object; groups (timeouts, limits) are opened when they have something to say. */
-static void print_rows(struct out *o, enum base which, const void *object, const void *outer)
+/* An object and what it is compared with, for each base whose rows stand together; groups (timeouts, limits) have rows
+ * of both. */
+struct pair {
+    const void *object, *outer;
+};
+
+/* Groups are opened when they have something to say. */
+static void print_rows(struct out *o, struct pair conf, struct pair scoped)
 {
     enum area open = AREA_COUNT;
     for (size_t i = 0; i < SET_COUNT; i++) {
         const struct setting *row = &settings[i];
-        if (row->base != which || is_special(row) || is_same(row, object, outer))
+        struct pair p = row->base == IN_CONF ? conf : row->base == IN_SCOPE ? scoped : (struct pair){ NULL, NULL };
+        if (p.object == NULL || is_special(row) || is_same(row, p.object, p.outer))
             continue;
         if (open < AREA_COUNT && open != row->area) {
             fputs(" };\n", o->f);
@@ -334,16 +341,17 @@ static void print_rows(struct out *o, enum base which, const void *object, const
         else
             indent(o);
         fprintf(o->f, "%.*s = ", STR_ARG(row->name));
-        print_value(o, row, object);
+        print_value(o, row, p.object);
         fputs(is_group ? ";" : ";\n", o->f);
     }
     if (open < AREA_COUNT)
         fputs(" };\n", o->f);
 }
 
-static void print_scope(struct out *o, const struct scope_conf *s, const struct scope_conf *outer)
+/* conf: the settings that only the top has, or nothing. */
+static void print_scope(struct out *o, const struct scope_conf *s, const struct scope_conf *outer, struct pair conf)
 {
-    print_rows(o, IN_SCOPE, s, outer);
+    print_rows(o, conf, (struct pair){ s, outer });
     print_gzip(o, &s->gzip, &outer->gzip);
     print_headers(o, "request_headers", s->request_headers, s->n_request_headers, outer->request_headers,
                   outer->n_request_headers, false);
@@ -392,11 +400,13 @@ static void print_actions(struct out *o, const struct location_conf *location)
 {
     for (unsigned i = 0; i < location->n_actions; i++) {
         const struct action *a = location->actions[i];
-        static const char *const names[] = { "root", "proxy", "redirect", "respond", "builtin" };
+        static const char *const names[] = { "root", "proxy", "redirect", "respond", "builtin", "meteor_bundle" };
         indent(o);
         fprintf(o->f, "%s = ", a->kind == ACTION_FILE && a->u.file.alias ? "alias" : names[a->kind]);
         if (a->kind == ACTION_FILE)
             quote(o, a->u.file.root, false);
+        else if (a->kind == ACTION_METEOR)
+            quote(o, a->u.meteor.bundle, false);
         else if (a->kind == ACTION_PROXY)
             quote(o, a->u.proxy.upstream->name, false);
         else if (a->kind == ACTION_REDIRECT)
@@ -488,7 +498,7 @@ static void print_locations(struct out *o, const struct site_conf *site)
         quote(o, location->match, false);
         fputs(";\n", o->f);
         print_actions(o, location);
-        print_scope(o, &location->s, site->s);
+        print_scope(o, &location->s, site->s, (struct pair){ NULL, NULL });
         o->depth--;
         indent(o);
         fputs("}", o->f);
@@ -532,7 +542,7 @@ static void print_site(struct out *o, const struct site_conf *site, const struct
     fputs("{\n", o->f);
     o->depth++;
     print_reach(o, site, defaults);
-    print_scope(o, site->s, o->conf->s);
+    print_scope(o, site->s, o->conf->s, (struct pair){ NULL, NULL });
     print_locations(o, site);
     o->depth--;
     indent(o);
@@ -654,8 +664,7 @@ static void print_conf(struct out *o, const struct conf *c, const struct conf *d
     struct conf top = *c;
     if (c->where[SET_top_workers].line == 0)
         top.workers = defaults->workers; /* "auto": of the machine that reads the text, not of this one */
-    print_rows(o, IN_CONF, &top, defaults);
-    print_scope(o, c->s, defaults->s);
+    print_scope(o, c->s, defaults->s, (struct pair){ &top, defaults });
     bool is_open = false;
     for (unsigned i = 0; i < c->n_upstreams; i++) {
         if (is_bare_address(c->upstreams[i]))
@@ -765,7 +774,7 @@ static void add_site(struct parts *p, const struct site_conf *site, unsigned nth
     for (unsigned i = 0; i < site->n_all && (o = part_begin(p)) != NULL; i++) {
         const struct location_conf *l = site->all[i];
         print_actions(o, l);
-        print_scope(o, &l->s, defaults->s);
+        print_scope(o, &l->s, defaults->s, (struct pair){ NULL, NULL });
         part_end(p, PART_LOCATION, arena_printf(p->a, "%.*s %.*s", STR_ARG(key), STR_ARG(l->match)));
     }
 }
@@ -775,7 +784,7 @@ static void add_parts(struct parts *p, const struct conf *c, const struct conf *
     struct out *o = part_begin(p);
     if (o == NULL)
         return;
-    print_rows(o, IN_CONF, c, defaults);
+    print_rows(o, (struct pair){ c, defaults }, (struct pair){ NULL, NULL });
     part_end(p, PART_TOP, STR("top"));
     for (unsigned i = 0; i < c->n_listens; i++) {
         if ((o = part_begin(p)) == NULL)

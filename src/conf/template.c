@@ -57,7 +57,8 @@ static bool unknown_var(const struct value *v, struct str name)
     struct nearest nearest;
     nearest_init(&nearest, name);
     for (size_t i = 0; i < ARRAY_LEN(vars); i++)
-        nearest_offer(&nearest, vars[i].name);
+        if (!str_eq(vars[i].name, name)) /* a family without a member */
+            nearest_offer(&nearest, vars[i].name);
     if (name.n == 0)
         diag_bad(v, "a $ without a name; expected a variable such as $host, or $$ for a dollar");
     else if (nearest.best.n > 0)

@@ -301,7 +301,7 @@ bool read_word(const struct value *v, enum word_set set, int *out)
     if (text.n == 0 || nearest.best.n == 0)
         return diag_bad_type(v);
     struct str found = value_show(v);
-    diag_bad(v, "found %.*s; expected \"%.*s\"?", STR_ARG(found), STR_ARG(nearest.best));
+    diag_bad(v, "found %.*s; did you mean \"%.*s\"?", STR_ARG(found), STR_ARG(nearest.best));
     return false;
 }
 
@@ -531,6 +531,7 @@ bool value_read(const struct value *v)
         return read_address(v);
     case TYPE_ALIAS:
     case TYPE_BUILTIN:
+    case TYPE_METEOR:
     case TYPE_PROXY:
     case TYPE_REDIRECT:
     case TYPE_RESPOND:

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: MIT */
+/* Every type of value: what it takes, and what it says about the rest. */
+#include "conf_test.h"
+
+/* `line` at the top, before a complete site. */
+static struct loaded load_line(const char *line)
+{
+    char text[1000];
+    snprintf(text, sizeof text, "%s\n" SITE, line);
+    return load(text);
+}
+
+static void refuses_line(const char *line, const char *what)
+{
+    char text[1000], said[1000];
+    snprintf(text, sizeof text, "%s\n" SITE, line);
+    snprintf(said, sizeof said, "t.conf:1: %s\n", what);
+    refuses(text, said);
+}
+
+static void defaults(void **state)
+{
+    (void)state;
+    struct loaded l = load(SITE);
+    const struct conf *c = l.c;
+    assert_int_equal(c->workers, 1); /* of "auto", when no file may be read */
+    assert_int_equal(c->n_cpu_affinity, 0);
+    assert_int_equal(c->user.n + c->pid_file.n + c->control.n, 0);
+    assert_str(c->error_log, "stderr");
+    assert_int_equal(c->log_level, LOG_NOTICE);
+    assert_int_equal(c->timeouts.header, 30000);
+    assert_int_equal(c->timeouts.keepalive, 75000);
+    assert_int_equal(c->timeouts.shutdown, 30000);
+    assert_int_equal(c->timeouts.lame_duck, 2000);
+    assert_int_equal(c->limits.header_size, 32 << 10);
+    assert_int_equal(c->limits.header_count, 128);
+    assert_int_equal(c->limits.uri_size, 16 << 10);
+    assert_int_equal(c->limits.response_header_size, 64 << 10);
+    assert_int_equal(c->limits.clients, 0);
+    assert_int_equal(c->file_cache.entries, 10000);
+    assert_int_equal(c->file_cache.small, 32 << 10);
+    assert_int_equal(c->file_cache.valid, 1000);
+    const struct scope_conf *s = c->s;
+    assert_int_equal(s->timeouts.body, 60000);
+    assert_int_equal(s->timeouts.send, 60000);
+    assert_int_equal(s->timeouts.connect, 3000);
+    assert_int_equal(s->timeouts.queue, 10000);
+    assert_int_equal(s->timeouts.server, 60000);
+    assert_int_equal(s->timeouts.tunnel, 3600000);
+    assert_int_equal(s->limits.body_size, 0);
+    assert_str(s->access_log->path, "stdout");
+    assert_int_equal(s->access_log->format, LOG_FORMAT_COMBINED);
+    assert_int_equal(s->n_index, 1);
+    assert_str(s->index[0], "index.html");
+    assert_false(s->dotfiles);
+    assert_true(s->precompressed);
+    assert_true(s->via);
+    assert_false(s->gzip.on);
+    assert_int_equal(s->gzip.level, 6);
+    assert_int_equal(s->expires.kind, EXPIRES_OFF);
+    assert_false(s->has_allow);
+    assert_int_equal(c->listens[0].backlog, 4096);
+    assert_true(c->listens[0].defer);
+    assert_int_equal(c->n_logs, 1);
+    unload(&l);
+}
+
+static void numbers(void **state)
+{
+    (void)state;
+    struct loaded l = load_line("workers = \"12\"; limits = { header_count = \"100\"; clients = false; };");
+    assert_int_equal(l.c->workers, 12);
+    assert_int_equal(l.c->limits.header_count, 100);
+    unload(&l);
+    refuses_line("workers = \"many\";", "workers: found \"many\"; expected a whole number from 1 to 256, or \"auto\"");
+    refuses_line("workers = 0;", "workers: 0 is out of range; expected a whole number from 1 to 256, or \"auto\"");
+    refuses_line("workers = 1.5;",
+                 "workers: found a number with a fraction; expected a whole number from 1 to 256, or \"auto\"");
+    refuses_line("workers = true;", "workers: found true; expected a whole number from 1 to 256, or \"auto\"");
+    refuses_line("limits = { header_count = -1; };",
+                 "limits.header_count: -1 is out of range; expected a whole number from 1 to 10000");
+    refuses_line("limits = { header_count = \"4294967296\"; };",
+                 "limits.header_count: 4294967296 is out of range; expected a whole number from 1 to 10000");
+    refuses_line("limits = { header_count = false; };",
+                 "limits.header_count: found false; expected a whole number from 1 to 10000");
+    refuses_line("limits = { header_count = ( 1, 2 ); };",
+                 "limits.header_count: found a list; expected a whole number from 1 to 10000");
+}
+
+static void durations(void **state)
+{
+    (void)state;
+    struct loaded l =
+        load_line("timeouts = { header = \"500ms\"; keepalive = \"2m\"; server = 0; tunnel = false; body = \"0\"; "
+                  "send = \"30d\"; };");
+    assert_int_equal(l.c->timeouts.header, 500);
+    assert_int_equal(l.c->timeouts.keepalive, 120000);
+    assert_int_equal(l.c->s->timeouts.server, 0);
+    assert_int_equal(l.c->s->timeouts.tunnel, 0);
+    assert_int_equal(l.c->s->timeouts.body, 0);
+    assert_int_equal(l.c->s->timeouts.send, 30ull * 24 * 3600 * 1000);
+    unload(&l);
+    refuses_line("timeouts = { connect = 30; };",
+                 "timeouts.connect: 30 has no unit; expected \"30s\" or another duration (units ms, s, m, h, d)");
+    refuses_line("timeouts = { connect = \"30\"; };",
+                 "timeouts.connect: 30 has no unit; expected \"30s\" or another duration (units ms, s, m, h, d)");
+    refuses_line("timeouts = { connect = -1; };",
+                 "timeouts.connect: -1 is negative; expected a duration such as \"30s\" "
+                 "(units ms, s, m, h, d), or 0 for none");
+    refuses_line(
+        "timeouts = { connect = \"5 s\"; };",
+        "timeouts.connect: found \"5 s\"; expected a duration such as \"30s\" (units ms, s, m, h, d), or 0 for "
+        "none: a duration's unit is one of ms, s, m, h, d");
+    refuses_line("timeouts = { connect = true; };", "timeouts.connect: found true; expected a duration such as \"30s\" "
+                                                    "(units ms, s, m, h, d), or 0 for none");
+    refuses_line("timeouts = { connect = \"99999999d\"; };",
+                 "timeouts.connect: \"99999999d\" is too long; expected at most \"36500d\"");
+    refuses_line("timeouts = \"30s\";", "timeouts: found \"30s\"; expected a group { ... }");
+}
+
+static void sizes(void **state)
+{
+    (void)state;
+    struct loaded l = load_line("limits = { body_size = \"5g\"; header_size = \"1m\"; uri_size = \"512b\"; };");
+    assert_int_equal(l.c->s->limits.body_size, 5ull << 30);
+    assert_int_equal(l.c->limits.header_size, 1 << 20);
+    assert_int_equal(l.c->limits.uri_size, 512);
+    unload(&l);
+    refuses_line(
+        "limits = { body_size = 1000; };",
+        "limits.body_size: 1000 has no unit; expected \"1000b\" for bytes, or a size such as \"64k\" (units b, k, "
+        "m, g), or 0 for none");
+    refuses_line("limits = { body_size = \"5x\"; };",
+                 "limits.body_size: found \"5x\"; expected a size such as \"64k\" (units b, k, m, g), or 0 for none: a "
+                 "size's unit is one of b, k, m, g");
+    refuses_line("limits = { header_size = 0; };",
+                 "limits.header_size: 0 is out of range; expected a size from \"1k\" to \"1m\"");
+    refuses_line("limits = { header_size = \"5g\"; };",
+                 "limits.header_size: \"5g\" is out of range; expected a size from \"1k\" to \"1m\"");
+    refuses_line(
+        "limits = { body_size = \"99999999999999999999g\"; };",
+        "limits.body_size: found \"99999999999999999999g\"; expected a size such as \"64k\" (units b, k, m, g), or "
+        "0 for none: the number is too large");
+}
+
+static void booleans(void **state)
+{
+    (void)state;
+    static const char *const yes[] = { "true", "TRUE", "\"true\"", "\"on\"", "\"Yes\"" };
+    static const char *const no[] = { "false", "\"off\"", "\"no\"", "\"False\"" };
+    char line[100];
+    for (size_t i = 0; i < ARRAY_LEN(yes); i++) {
+        snprintf(line, sizeof line, "via = %s;", yes[i]);
+        struct loaded l = load_line(line);
+        assert_true(l.c->s->via);
+        unload(&l);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(no); i++) {
+        snprintf(line, sizeof line, "via = %s;", no[i]);
+        struct loaded l = load_line(line);
+        assert_false(l.c->s->via);
+        unload(&l);
+    }
+    refuses_line("via = 1;", "via: found 1; expected true or false");
+    refuses_line("via = \"maybe\";", "via: found \"maybe\"; expected true or false");
+}
+
+static void words(void **state)
+{
+    (void)state;
+    static const char *const spellings[] = { "round-robin", "round_robin", "RoundRobin", "ROUND--ROBIN" };
+    for (size_t i = 0; i < ARRAY_LEN(spellings); i++) {
+        char text[200];
+        snprintf(text, sizeof text,
+                 "upstreams = { a = { balance = \"%s\"; servers = \"b:1\"; }; }; sites = { listen = \"1\"; proxy = "
+                 "\"a\"; };",
+                 spellings[i]);
+        struct loaded l = load(text);
+        assert_int_equal(l.c->upstreams[0]->balance, BALANCE_ROUND_ROBIN);
+        unload(&l);
+    }
+    refuses_line("log_level = \"warning\";", "log_level: found \"warning\"; did you mean \"warn\"?");
+    refuses_line("log_level = \"loud\";",
+                 "log_level: found \"loud\"; expected one of \"emerg\", \"error\", \"warn\", \"notice\", \"info\", "
+                 "\"debug\"");
+    refuses_line("log_level = \"notce\";", "log_level: found \"notce\"; did you mean \"notice\"?");
+    refuses_line("log_level = 3;", "log_level: found 3; expected one of \"emerg\", \"error\", \"warn\", \"notice\", "
+                                   "\"info\", \"debug\"");
+}
+
+static void one_value_is_a_list_of_one(void **state)
+{
+    (void)state;
+    struct loaded l =
+        load("cpu_affinity = 0; allow = \"10.0.0.0/8\"; deny = [ \"10.1.0.0/16\", \"unix\" ];\n"
+             "sites = { listen = ( \"80\" ); names = \"A.example\"; index = [ \"a\", \"b\" ]; root = \"x\"; };");
+    assert_int_equal(l.c->n_cpu_affinity, 1);
+    assert_int_equal(l.c->s->n_allow, 1);
+    assert_true(l.c->s->has_allow);
+    assert_int_equal(l.c->s->n_deny, 2);
+    assert_true(l.c->s->deny[1].unix_peers);
+    assert_int_equal(l.c->sites[0]->s->n_index, 2);
+    unload(&l);
+    refuses_line(
+        "allow = \"10.1.2.3/8\";",
+        "allow: found \"10.1.2.3/8\"; expected zero bits after the prefix (\"10.0.0.0/8\", not \"10.1.2.3/8\")");
+    refuses_line("deny = ( \"10.0.0.0/8\", 7 );",
+                 "deny[1]: found 7; expected addresses, networks (\"10.0.0.0/8\") or \"unix\"");
+    refuses_line("cpu_affinity = ( 0, 5000 );",
+                 "cpu_affinity[1]: 5000 is out of range; expected CPU numbers from 0 to 1023");
+}
+
+static void an_empty_allow_refuses_everyone(void **state)
+{
+    (void)state;
+    struct loaded l = load_line("allow = ();");
+    assert_true(l.c->s->has_allow);
+    assert_int_equal(l.c->s->n_allow, 0);
+    unload(&l);
+}
+
+static void paths(void **state)
+{
+    (void)state;
+    struct loaded l = load_line("error_log = \"../log//./weir.log\"; access_log = \"/var/log/a\";");
+    assert_str(l.c->error_log, "/etc/weir/../log/weir.log");
+    assert_str(l.c->s->access_log->path, "/var/log/a");
+    unload(&l);
+    l = load(
+        "sites = { listen = \"unix:run/a.sock\"; root = \"./public/\"; locations = ( { match = \"/d\"; root = \"/\"; "
+        "follow = ( \"x\", \"/y/\" ); }, { match = \"/m\"; root = \"$$x/$y\"; } ); };");
+    assert_str(l.c->listens[0].text, "unix:/etc/weir/run/a.sock");
+    const struct site_conf *site = l.c->sites[0];
+    assert_str(site->all[0]->actions[0]->u.file.root, "/");
+    assert_str(site->all[0]->s.follow[0], "/etc/weir/x");
+    assert_str(site->all[0]->s.follow[1], "/y");
+    assert_str(site->all[1]->actions[0]->u.file.root, "/etc/weir/$x/$y");
+    assert_str(site->all[2]->actions[0]->u.file.root, "/etc/weir/public");
+    assert_int_equal(site->all[2]->actions[0]->u.file.root_hash, hash_bytes(STR("/etc/weir/public")));
+    unload(&l);
+    refuses_line("error_log = \"\";", "error_log: found \"\"; expected a path, or \"stderr\" (access_log: \"stdout\")");
+}
+
+static void long_unix_paths(void **state)
+{
+    (void)state;
+    char text[400], path[108 + 1];
+    memset(path, 'a', sizeof path - 1);
+    path[0] = '/';
+    path[sizeof path - 1] = '\0';
+    snprintf(text, sizeof text, "sites = { listen = \"unix:%s\"; respond = 200; };", path);
+    struct loaded l = load_bytes(text, strlen(text));
+    assert_non_null(strstr(l.said, "expected a shorter path: a unix socket's has at most 107 bytes"));
+    unload(&l);
+    path[107] = '\0';
+    snprintf(text, sizeof text, "sites = { listen = \"unix:%s\"; respond = 200; };", path);
+    l = load(text);
+    unload(&l);
+}
+
+static void expires(void **state)
+{
+    (void)state;
+    struct loaded l = load_line("expires = \"30d\";");
+    assert_int_equal(l.c->s->expires.kind, EXPIRES_AFTER);
+    assert_int_equal(l.c->s->expires.ms, 30ull * 24 * 3600 * 1000);
+    unload(&l);
+    l = load_line("expires = \"epoch\";");
+    assert_int_equal(l.c->s->expires.kind, EXPIRES_EPOCH);
+    unload(&l);
+    l = load_line("expires = \"off\";");
+    assert_int_equal(l.c->s->expires.kind, EXPIRES_OFF);
+    unload(&l);
+    refuses_line("expires = 30;",
+                 "expires: 30 has no unit; expected \"30s\" or another duration (units ms, s, m, h, d)");
+    refuses_line("expires = \"max\";", "expires: found \"max\"; expected a duration such as \"365d\"");
+    refuses_line("expires = \"soon\";",
+                 "expires: found \"soon\"; expected a duration such as \"30d\", \"epoch\", or false");
+}
+
+static void access_logs(void **state)
+{
+    (void)state;
+    struct loaded l =
+        load("access_log = \"a.log\"; sites = ( { listen = \"80\"; respond = 200; access_log = false; },\n"
+             "{ listen = \"81\"; respond = 200; access_log = { path = \"a.log\"; format = \"combined\"; }; },\n"
+             "{ listen = \"82\"; respond = 200; access_log = \"b.log\"; } );");
+    assert_int_equal(l.c->n_logs, 2);
+    assert_null(l.c->sites[0]->s->access_log);
+    assert_ptr_equal(l.c->sites[1]->s->access_log, l.c->s->access_log);
+    assert_str(l.c->sites[2]->s->access_log->path, "/etc/weir/b.log");
+    assert_ptr_equal(l.c->logs[l.c->sites[2]->s->access_log->index], l.c->sites[2]->s->access_log);
+    unload(&l);
+    l = load("sites = ( { listen = \"80\"; respond = 200; access_log = { path = \"c\"; format = \"JSON\"; }; },\n"
+             "{ listen = \"81\"; respond = 200; access_log = { format = \"$host $status\"; }; } );");
+    assert_int_equal(l.c->sites[0]->s->access_log->format, LOG_FORMAT_JSON);
+    assert_int_equal(l.c->sites[1]->s->access_log->format, LOG_FORMAT_OWN);
+    assert_int_equal(l.c->sites[1]->s->access_log->own.n, 3);
+    assert_str(l.c->sites[1]->s->access_log->path, "stdout");
+    unload(&l);
+    refuses_line("access_log = { path = \"a\"; format = \"jsn\"; };",
+                 "access_log.format: found \"jsn\"; did you mean \"json\"?");
+    refuses_line("access_log = { path = \"a\"; format = \"$hosst\"; };",
+                 "access_log.format: no variable $hosst; did you mean $host?");
+    refuses_line("access_log = { file = \"a\"; };", "access_log.file: no such setting; expected one of format, path");
+}
+
+/* What is not built yet warns; what would be unsafe to ignore is an error; what is switched off is neither. */
+static void states(void **state)
+{
+    (void)state;
+    warns("gzip = true;\n" SITE, "t.conf:1: warning: gzip: `gzip` has no effect in this version yet\n");
+    warns("gzip = { types = \"text/css\"; };\nprecompressed = true;\n" SITE,
+          "t.conf:1: warning: gzip: `gzip` has no effect in this version yet\n"
+          "t.conf:2: warning: precompressed: `precompressed` has no effect in this version yet\n");
+    warns("gzip = false; precompressed = false; buffer_request = 0;\n" SITE, "");
+    refuses_line("limits = { requests = 5; };",
+                 "limits.requests: `requests` is not available in this version yet; expected the file without it");
+    warns("limits = { requests = 0; };\n" SITE, "");
+    refuses(
+        "sites = ( { listen = { address = \"80\"; proxy_protocol = true; }; respond = 200; } );",
+        "t.conf:1: sites[0].listen.proxy_protocol: `proxy_protocol` is not available in this version yet; expected the "
+        "file without it\n");
+    warns("sites = ( { listen = { address = \"80\"; proxy_protocol = false; }; respond = 200; } );", "");
+    warns("sites = ( { listen = \"80\"; builtin = \"metrics\"; } );",
+          "t.conf:1: warning: sites[0].builtin: \"metrics\" has no effect in this version yet\n");
+    warns("sites = ( { listen = \"80\"; builtin = \"ready\"; } );", "");
+    warns("upstreams = { a = { balance = \"source\"; servers = \"b:1\"; }; }; sites = { listen = \"1\"; proxy = \"a\"; "
+          "};",
+          "t.conf:1: warning: upstreams.a.balance: \"source\" has no effect in this version yet\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults),
+        cmocka_unit_test(numbers),
+        cmocka_unit_test(durations),
+        cmocka_unit_test(sizes),
+        cmocka_unit_test(booleans),
+        cmocka_unit_test(words),
+        cmocka_unit_test(one_value_is_a_list_of_one),
+        cmocka_unit_test(an_empty_allow_refuses_everyone),
+        cmocka_unit_test(paths),
+        cmocka_unit_test(long_unix_paths),
+        cmocka_unit_test(expires),
+        cmocka_unit_test(access_logs),
+        cmocka_unit_test(states),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
