@@ -95,7 +95,8 @@ class Process:
     def __init__(self, d):
         self.name, self.run = d["name"], shlex.split(d["run"])
         self.env = {k: str(v) for k, v in d.get("env", {}).items()}
-        self.cpus = [int(c) for c in d.get("cpus", []) if int(c) in machine.cpus()]
+        wanted = [int(c) for word in d.get("cpus", []) for c in str(word).split(",") if c.strip()]
+        self.cpus = [c for c in wanted if c in machine.cpus()]
         self.ready, self.dir = d.get("ready"), d.get("dir")
         self.stop_signal = getattr(signal, "SIG" + d.get("stop", "TERM"))
         self.timeout = setupfile.seconds(d.get("timeout", "15s"))
@@ -147,7 +148,7 @@ class Arm:
     def __init__(self, name, title, url, processes=(), skip=None, file=None):
         self.name, self.title, self.url = name, title or name, url.rstrip("/")
         self.processes, self.skip, self.file = list(processes), skip, file
-        self.prepare, self.dir, self.setups = [], None, None
+        self.prepare, self.needs, self.dir, self.setups = [], [], None, None
 
     def start(self):
         os.makedirs(self.dir, exist_ok=True)
@@ -361,7 +362,7 @@ class Setup:
         item = setupfile.expand(item, lookup)
         skip = why_not(item, self.crowded)
         arm = Arm(name, item.get("title"), item.get("url", ""), skip=skip, file=self.path)
-        arm.dir, arm.setups, arm.lookup = arm_dir, setups, lookup
+        arm.dir, arm.setups, arm.lookup, arm.needs = arm_dir, setups, lookup, item.get("needs", [])
         arm.prepare = [*setupfile.expand(list(self.plan.get("prepare", [])), lookup), *item.get("prepare", [])]
         if not skip:
             arm.processes = [self._process(p, arm) for p in item.get("processes", [])]

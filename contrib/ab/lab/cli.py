@@ -53,6 +53,16 @@ def parser():
     return p
 
 
+def show_needs(names):
+    """For contrib/ab/install: what the arms of these set-ups need, one a line."""
+    needs = {}
+    for name in names:
+        for arm in arms.Setup(arms.find(name), arms.Session("/nonexistent")).arms:
+            needs.update(dict.fromkeys(n.partition(":")[2] or n for n in arm.needs))
+    print("\n".join(needs))
+    return 0
+
+
 def cpu_list(text):
     try:
         return [int(c) for c in text.split(",")] if text else []
@@ -228,6 +238,8 @@ def main(argv):
                 print("usage: weir ab report DIR", file=sys.stderr)
                 return 2
             return finish(Store.open(argv[1]))
+        if argv[:1] == ["needs"]:
+            return show_needs(argv[1:])
         if argv[:1] == ["import"]:
             return imports.main(argv[1:], finish)
         a = parser().parse_args(argv)

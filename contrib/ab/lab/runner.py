@@ -6,7 +6,6 @@ Whatever way this ends, nothing that was started is left: the arm that runs is s
 """
 import os
 import random
-import shutil
 import subprocess
 import threading
 import time
@@ -57,6 +56,17 @@ class Sampler(threading.Thread):
         return self.pss
 
 
+def keep_log(path, to):
+    """Its last part, and an empty file for the next time: access logs may stand in it."""
+    with open(path, "rb") as f:
+        f.seek(max(0, os.path.getsize(path) - (64 << 10)))
+        text = f.read()
+    if text:
+        with open(to, "wb") as f:
+            f.write(text)
+    os.truncate(path, 0)
+
+
 def last_completed(path):
     """ab's and openloop's own count, from what they printed so far."""
     lines = [ln for ln in machine.read(path).split("\n") if ln.startswith("Completed ")]
@@ -105,7 +115,7 @@ class Runner:
         arm.stop()
         for p in arm.processes:
             if p.log and os.path.exists(p.log):
-                shutil.copyfile(p.log, self.store.file("logs", "%s-%s.log" % (arm.name, p.name)))
+                keep_log(p.log, self.store.file("logs", "%s-%s.log" % (arm.name, p.name)))
         deadline = time.monotonic() + 3
         while arm.processes and any(machine.port_taken(h, port) for h, port in arm._endpoints()):
             if time.monotonic() > deadline:
