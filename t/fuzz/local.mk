@@ -3,6 +3,11 @@ EXTRA_DIST += t/fuzz/corpus
 FUZZ_LIBS = src/libhttp.a src/libbase.a $(WEIR_LIBS)
 
 if FUZZERS
+noinst_PROGRAMS += t/fuzz/conf
+t_fuzz_conf_SOURCES = t/fuzz/conf.c
+t_fuzz_conf_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)
+t_fuzz_conf_LDADD = src/libconf.a $(FUZZ_LIBS)
+
 noinst_PROGRAMS += t/fuzz/h1_read
 t_fuzz_h1_read_SOURCES = t/fuzz/h1_read.c
 t_fuzz_h1_read_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)
