@@ -39,4 +39,44 @@ dist_abdemo_DATA = contrib/demo-app/app.js contrib/demo-app/bundle.js
 
 # Set-ups, and the configurations that they start servers with.
 absetupsdir = $(abdir)/setups
-dist_absetups_DATA = 
+dist_absetups_DATA = \
+	conf/setups/balancers.setup \
+	conf/setups/files.setup \
+	conf/setups/four-nodes.inc \
+	conf/setups/haproxy-redispatch.setup \
+	conf/setups/meteor-1cpu.setup \
+	conf/setups/meteor-2cpu.setup \
+	conf/setups/meteor-fronts.setup \
+	conf/setups/meteor-proxy.conf \
+	conf/setups/meteor-static.conf \
+	conf/setups/meteor.inc \
+	conf/setups/node-alone.setup \
+	conf/setups/node-balance.conf \
+	conf/setups/node-cluster.setup \
+	conf/setups/npm-loadbalancer.setup \
+	conf/setups/origin.inc \
+	conf/setups/pinned-busy.setup \
+	conf/setups/pinned-empty.setup \
+	conf/setups/pinned.conf \
+	conf/setups/pinned.inc \
+	conf/setups/proxy.setup \
+	conf/setups/weir-redispatch.setup
+
+absetupfilesdir = $(absetupsdir)/files
+dist_absetupfiles_DATA = \
+	conf/setups/files/caddy-files.conf \
+	conf/setups/files/caddy-proxy.conf \
+	conf/setups/files/h2o-files.conf \
+	conf/setups/files/h2o-proxy.conf \
+	conf/setups/files/haproxy-proxy.cfg \
+	conf/setups/files/haproxy-redispatch.cfg \
+	conf/setups/files/lighttpd-files.conf \
+	conf/setups/files/lighttpd-proxy.conf \
+	conf/setups/files/nginx-files.conf \
+	conf/setups/files/nginx-meteor.conf \
+	conf/setups/files/nginx-origin.conf \
+	conf/setups/files/nginx-pinned.conf \
+	conf/setups/files/nginx-proxy.conf \
+	conf/setups/files/weir-files.conf \
+	conf/setups/files/weir-pinned.conf \
+	conf/setups/files/weir-proxy.conf

@@ -88,7 +88,7 @@ class Analysis:
         out = []
         for (url, arm, effect, ratios), p in zip(todo, adjusted):
             floor = stats.noise_floor(floors[url]) if url in floors else 0.0
-            v = stats.verdict(effect, p, floor, self.margin, self.alpha)
+            v = stats.verdict(effect, p, floor, self.margin, self.alpha, len(todo))
             why = self._refusal(url, arm)
             word, more = (stats.REFUSED, None) if why else (v.word, v.more)
             out.append(Comparison(url, arm, self.arms[0], metric, effect, p, floor, word, more, why, ratios))

@@ -129,8 +129,9 @@ def noise_floor(effect):
     return max(abs(effect.lo), abs(effect.hi)) if effect.n else math.inf
 
 
-def rounds_missing(effect, floor, margin, alpha=ALPHA):
-    """About how many more rounds would decide it, if they come out like those so far; widths shrink with sqrt(n)."""
+def rounds_missing(effect, floor, margin, alpha=ALPHA, comparisons=1):
+    """About how many more rounds would decide it, if they come out like those so far; widths shrink with sqrt(n), and
+    with too few rounds none of so many comparisons can become significant."""
     if effect.n < 2:
         return None
     half, size = (effect.hi - effect.lo) / 2, abs(effect.est)
@@ -141,11 +142,10 @@ def rounds_missing(effect, floor, margin, alpha=ALPHA):
         ways.append(effect.n * (half / (margin - size)) ** 2)
     if not ways or not math.isfinite(min(ways)):
         return None
-    least = math.ceil(1 - math.log2(alpha))
-    return max(1, math.ceil(min(ways)) - effect.n, least - effect.n)
+    return max(1, math.ceil(min(ways)) - effect.n, rounds_needed(comparisons, alpha) - effect.n)
 
 
-def verdict(effect, p_adjusted, floor, margin, alpha=ALPHA):
+def verdict(effect, p_adjusted, floor, margin, alpha=ALPHA, comparisons=1):
     """One of WORDS.
 
     equivalent     the interval lies within the margin: a difference, if there is one, is too small to matter
@@ -157,7 +157,7 @@ def verdict(effect, p_adjusted, floor, margin, alpha=ALPHA):
             return Verdict(EQUIVALENT, None)
         if p_adjusted < alpha and abs(effect.est) > floor and (effect.lo > 0 or effect.hi < 0):
             return Verdict(FASTER if effect.est > 0 else SLOWER, None)
-    more = rounds_missing(effect, floor, margin, alpha)
+    more = rounds_missing(effect, floor, margin, alpha, comparisons)
     if effect.n < MIN_ROUNDS:
         more = max(MIN_ROUNDS - effect.n, more or 0)
     return Verdict(INCONCLUSIVE, more)

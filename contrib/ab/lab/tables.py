@@ -93,8 +93,12 @@ def _ab_rows(a):
 
 
 def _both(med, published, key):
-    new = figure(med.get(key, math.nan), 5)
-    return new + (" (%s)" % figure(float(published[key]), 7) if key in published else "")
+    return plain(med.get(key, math.nan)) + (" (%s)" % plain(float(published[key])) if key in published else "")
+
+
+def plain(value):
+    """As many digits as ab prints, no more."""
+    return "-" if math.isnan(value) else "%.7g" % value if value >= 1000 else "%.5g" % value
 
 
 def ab_tables(a):
@@ -109,11 +113,24 @@ def ab_tables(a):
         old = [float(v) for v in p.get("percentiles", [])]
         cells = []
         for i in range(len(AB_PERCENTILES)):
-            new = figure(m["percentiles"][i], 5) if i < len(m["percentiles"]) else "-"
-            cells.append(new + (" (%s)" % figure(old[i], 7) if i < len(old) else ""))
+            new = plain(m["percentiles"][i]) if i < len(m["percentiles"]) else "-"
+            cells.append(new + (" (%s)" % plain(old[i]) if i < len(old) else ""))
         percentiles.append([name, *cells])
     return [
         ("Results", ["setup", "time s", "req/s", "ms/req (all)", "KB/s"], results_rows),
         ("Combined", ["setup", "min ms", "mean ms", "max ms"], combined),
         ("Served within, ms", ["setup", *("%d %%" % p for p in AB_PERCENTILES)], percentiles),
     ]
+
+
+def published(a):
+    """(head, rows) of published figures that are not in ab's tables, beside the new ones; None without any."""
+    if not a.meta.get("published") or a.meta.get("tool") == "ab" and any("percentiles" in p for p in a.meta["published"]):
+        return None
+    rows = []
+    for p in a.meta["published"]:
+        row = next((r for r in a.rows if (r.arm, r.url) == (p.get("arm"), p.get("url"))), None)
+        rows.append([p.get("arm", ""), p.get("url", ""), figure(row.medians["rps"], 5) if row else "-",
+                     plain(float(p.get("rps", math.nan))), figure(row.medians["mean_ms"]) if row else "-",
+                     plain(float(p.get("mean", math.nan)))])
+    return ["arm", "URL", "requests/s here", "published", "mean ms here", "published"], rows
