@@ -31,7 +31,10 @@ static const struct command commands[] = {
       "proxy.conf that the options stand for, and serves nothing.\n",
       cli_proxy },
     { "ab", "A.conf B.conf ... [--url /image.jpg] [--load 'ab -n 100000 -c 100']",
-      "measure configurations against each other", NULL, NULL },
+      "measure configurations against each other",
+      "weir ab --list shows the set-ups that are there, weir ab ARM --help all options. Exit code 3: something is slower;\n"
+      "4: inconclusive; 1: nothing could be measured, or failures make it void.\n",
+      cli_ab },
     { "version", "", "say which version this is", NULL, cli_version },
 };
 

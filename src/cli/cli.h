@@ -22,6 +22,7 @@ struct command {
 /* Finds the verb (also nginx's -t, -v, -s) and runs it. */
 int command_main(const struct command *table, size_t n, int argc, char **argv);
 
+int cli_ab(int argc, char **argv);
 int cli_check(int argc, char **argv);
 int cli_explain(int argc, char **argv);
 int cli_proxy(int argc, char **argv);

@@ -1,5 +1,6 @@
 noinst_LIBRARIES += src/libcli.a
 src_libcli_a_SOURCES = \
+	src/cli/ab.c \
 	src/cli/check.c \
 	src/cli/cli.h \
 	src/cli/command.c \
