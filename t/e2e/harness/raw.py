@@ -8,6 +8,7 @@ A Front is one weir (one event loop, so that log lines come in the order of the 
     front.lines()                           the access-log lines since the last call, none missing
 """
 import re
+import select
 import time
 
 import pytest
@@ -73,9 +74,25 @@ class Front:
     def connect(self, **kw):
         return self.w.connect(**kw)
 
+    def _is_quiet(self):
+        """Has the backend read all that was sent to it, and is it in the middle of no request?"""
+        poll = select.poll()
+        poll.register(self.origin.ls, select.POLLIN)
+        with self.origin.lock:
+            conns = [c for c in self.origin.conns if c.open]
+        for c in conns:
+            try:
+                poll.register(c.sock, select.POLLIN)
+            except ValueError:  # closed meanwhile
+                return False
+        return not poll.poll(0) and not any(c.rd.buf or c.dirty for c in conns)
+
     def settle(self):
         """Waits until the backend has seen the end of what was sent to it; returns and forgets what it recorded."""
-        util.wait_for("the backend's connections are between requests", 5, lambda: not self.origin.open_dirty())
+        for _ in range(2):  # a thread may be between reading and recording
+            util.wait_for("the backend's connections are between requests", 5, self._is_quiet, every=0.002)
+            time.sleep(0.001)
+        self.origin.prune()
         return self.origin.take()
 
     def ask(self, data, *methods, timeout=5, eof=0.05):
