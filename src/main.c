@@ -8,6 +8,8 @@
  */
 #include "cli/cli.h"
 
+#define CONTROL_ARGS "[-c proxy.conf] [--socket PATH] [--json]"
+
 static const struct command commands[] = {
     { "run", "[-c proxy.conf]", "serve in the foreground",
       "Without -c: $WEIR_CONF, else ./proxy.conf for an ordinary user at a terminal, else /etc/weir/proxy.conf.\n"
@@ -17,13 +19,14 @@ static const struct command commands[] = {
       "Exit code 0, or 1 with file:line for each problem. -t does the same.\n", cli_check },
     { "explain", "[-c proxy.conf] [METHOD] URL [-H 'Name: value']...",
       "say which site and location would answer, and why", NULL, cli_explain },
-    { "reload", "", "load the configuration of the running server again", "HUP does the same, without an answer.\n",
-      NULL },
-    { "stop", "[--now]", "drain the running server and wait, or end it at once", "TERM drains, INT ends it at once.\n",
-      NULL },
-    { "reopen", "", "reopen the logs of the running server", "USR1 does the same.\n", NULL },
-    { "upgrade", "", "replace the running program", NULL, NULL },
-    { "status", "[--json]", "say what the running server is doing", NULL, NULL },
+    { "reload", CONTROL_ARGS, "load the configuration of the running server again",
+      "Waits for the outcome. Exit code 75: refused, the old configuration still serves. HUP does the same, into the log.\n",
+      cli_control },
+    { "stop", CONTROL_ARGS " [--now]", "drain the running server and wait, or end it at once",
+      "TERM drains, INT ends it at once.\n", cli_control },
+    { "reopen", CONTROL_ARGS, "reopen the logs of the running server", "USR1 does the same.\n", cli_control },
+    { "upgrade", CONTROL_ARGS, "replace the running program", NULL, cli_control },
+    { "status", CONTROL_ARGS, "say what the running server is doing", NULL, cli_control },
     { "proxy", "--listen 8080 --to 127.0.0.1:3000 [--to ...] [--root public] [--print]",
       "serve without a configuration file",
       "Several --to share the requests. With --root, files that are there are answered from that folder. --print shows "

@@ -4,6 +4,7 @@ src_libcli_a_SOURCES = \
 	src/cli/check.c \
 	src/cli/cli.h \
 	src/cli/command.c \
+	src/cli/control.c \
 	src/cli/explain.c \
 	src/cli/find_conf.c \
 	src/cli/proxy.c \

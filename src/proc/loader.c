@@ -11,9 +11,12 @@
 #include "proc/loader.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "conf/diff.h"
 
 void loader_log_findings(struct conf_result *r)
 {
@@ -73,11 +76,38 @@ static bool check_restart(const struct conf *old, const struct conf *new)
     return ok;
 }
 
-static struct generation *load(const struct loader *l)
+/* All findings as text, for whoever asked for the load. */
+static char *findings_of(struct conf_result *r)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    if (f == NULL)
+        return NULL;
+    for (const struct diagnostic *d = r->first; d != NULL; d = d->next) {
+        struct str line = diagnostic_print(&r->arena, r, d);
+        fwrite(line.p, 1, line.n, f);
+    }
+    fclose(f);
+    return text;
+}
+
+static char *changes_of(const struct conf *old, const struct conf *new)
+{
+    struct arena a;
+    arena_init(&a, NULL);
+    struct str text = conf_diff(&a, old, new);
+    char *copy = text.p != NULL ? strndup(text.p, text.n) : NULL;
+    arena_reset(&a);
+    return copy;
+}
+
+static struct generation *load(struct loader *l)
 {
     struct conf_result r;
     conf_load(l->path, &r);
     loader_log_findings(&r);
+    l->findings = findings_of(&r);
     struct conf *conf = r.conf;
     conf_result_free(&r);
     if (conf == NULL)
@@ -86,9 +116,14 @@ static struct generation *load(const struct loader *l)
         conf_free(conf);
         return NULL;
     }
+    char *changes = changes_of(l->in_force, conf);
     struct generation *g = generation_new(conf, l->number, l->n_loops, l->upstreams, l->wake_fd);
-    if (g == NULL)
+    if (g == NULL) {
         log_writer_forget(l->logs, l->number);
+        free(changes);
+    } else {
+        l->changes = changes;
+    }
     return g;
 }
 
@@ -110,6 +145,8 @@ static void *run(void *arg)
 bool loader_start(struct loader *l, enum loader_job job, const struct conf *in_force, uint64_t number)
 {
     l->job = job;
+    if (job == LOADER_CONF)
+        loader_free(l);
     l->in_force = in_force;
     l->number = number;
     l->result = NULL;
@@ -121,6 +158,13 @@ bool loader_start(struct loader *l, enum loader_job job, const struct conf *in_f
     }
     l->runs = true;
     return true;
+}
+
+void loader_free(struct loader *l)
+{
+    free(l->findings);
+    free(l->changes);
+    l->findings = l->changes = NULL;
 }
 
 struct generation *loader_collect(struct loader *l)

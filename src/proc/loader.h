@@ -25,6 +25,8 @@ struct loader {
     const struct conf *in_force;
     uint64_t number;
     struct generation *result;
+    char *findings; /* lines, of the last load; the loader's until the next one starts */
+    char *changes;  /* what it changed (conf/diff.h); NULL if it was refused */
 };
 
 /* Starts a job; only while none runs. in_force must live until it is collected; `number` is the generation that is to
@@ -34,6 +36,8 @@ bool loader_start(struct loader *l, enum loader_job job, const struct conf *in_f
  * not done. */
 struct generation *loader_collect(struct loader *l);
 
+/* Frees what the last load said. */
+void loader_free(struct loader *l);
 /* Logs every finding of a load, one record per line. */
 void loader_log_findings(struct conf_result *r);
 
