@@ -11,12 +11,13 @@
 #include "handler/builtin.h"
 #include "handler/file.h"
 #include "handler/fixed.h"
+#include "handler/meteor.h"
 #include "handler/proxy.h"
 #include "handler/redirect.h"
 
 const struct handler *const registry_handlers[ACTION_COUNT] = {
     [ACTION_FILE] = &file_handler,     [ACTION_PROXY] = &proxy_handler,     [ACTION_REDIRECT] = &redirect_handler,
-    [ACTION_RESPOND] = &fixed_handler, [ACTION_BUILTIN] = &builtin_handler,
+    [ACTION_RESPOND] = &fixed_handler, [ACTION_BUILTIN] = &builtin_handler, [ACTION_METEOR] = &meteor_handler,
 };
 
-_Static_assert(ACTION_COUNT == 5, "every kind of action has its handler above");
+_Static_assert(ACTION_COUNT == 6, "every kind of action has its handler above");

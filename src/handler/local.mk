@@ -10,6 +10,12 @@ src_libhandler_a_SOURCES = \
 	src/handler/file_path.h \
 	src/handler/fixed.c \
 	src/handler/fixed.h \
+	src/handler/meteor.c \
+	src/handler/meteor.h \
+	src/handler/meteor_bundle.c \
+	src/handler/meteor_bundle.h \
+	src/handler/meteor_manifest.c \
+	src/handler/meteor_manifest.h \
 	src/handler/proxy.c \
 	src/handler/proxy.h \
 	src/handler/proxy_answer.c \

@@ -19,6 +19,9 @@ struct handler {
     /* Per-loop state, made with the worker and handed back at its end; both may be NULL. open returns NULL when memory is out. */
     void *(*open)(struct worker *w);
     void (*close)(struct worker *w, void *state);
+    /* A configuration is about to go into force: read what it names, so that no loop has to. Called on the loader's
+     * thread, and by open for the first one. May be NULL. */
+    void (*prepare)(const struct conf *c);
     enum handled (*start)(struct request *r);
     /* Request body bytes (borrowed for the call; all are taken); last: the body ends with them (they may be empty). IO_OK or IO_AGAIN: no
      * more until request_body_resume. NULL: the handler never wants a body; the client discards it. */
