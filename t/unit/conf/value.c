@@ -2,6 +2,8 @@
 /* Every type of value: what it takes, and what it says about the rest. */
 #include "conf_test.h"
 
+#include "conf/settings.h"
+
 /* `line` at the top, before a complete site. */
 static struct loaded load_line(const char *line)
 {
@@ -305,29 +307,112 @@ static void access_logs(void **state)
     refuses_line("access_log = { file = \"a\"; };", "access_log.file: no such setting; expected one of format, path");
 }
 
+/* A value that is right for the row, and not "off"; NULL: the row needs more than a value to be complete. */
+static const char *sample_of(const struct setting *s)
+{
+    switch (s->type) {
+    case TYPE_BOOL:
+    case TYPE_GZIP:
+    case TYPE_STRIP_PREFIX:
+        return "true";
+    case TYPE_UINT:
+        return "9";
+    case TYPE_DURATION:
+        return "\"9s\"";
+    case TYPE_SIZE:
+        return "\"9k\"";
+    case TYPE_PATH:
+        return "\"x\"";
+    case TYPE_TEMPLATE:
+        return "\"/$host\"";
+    case TYPE_HEADERS:
+    case TYPE_ADD_HEADERS:
+        return "{ X-A = \"a\"; }";
+    case TYPE_ERROR_PAGES:
+        return "{ status = 502; file = \"x\"; }";
+    default:
+        return NULL;
+    }
+}
+
+/* What the load of a text says, with the key and the name that the finding has to begin with. */
+static void says_state(const char *text, enum setting_state state, const char *key, const char *what)
+{
+    char said[400] = "";
+    if (state == PLANNED)
+        snprintf(said, sizeof said, "t.conf:1: warning: %s: %s has no effect in this version yet\n", key, what);
+    else if (state == REFUSED)
+        snprintf(said, sizeof said,
+                 "t.conf:1: %s: %s is not available in this version yet; expected the file without it\n", key, what);
+    struct loaded l = load_bytes(text, strlen(text));
+    assert_string_equal(l.said, said);
+    assert_int_equal(l.c == NULL, state == REFUSED);
+    unload(&l);
+}
+
 /* What is not built yet warns; what would be unsafe to ignore is an error; what is switched off is neither. */
-static void states(void **state)
+static void states_of_rows(void **state)
 {
     (void)state;
-    warns("gzip = true;\n" SITE, "t.conf:1: warning: gzip: `gzip` has no effect in this version yet\n");
-    warns("gzip = { types = \"text/css\"; };\nprecompressed = true;\n" SITE,
-          "t.conf:1: warning: gzip: `gzip` has no effect in this version yet\n"
-          "t.conf:2: warning: precompressed: `precompressed` has no effect in this version yet\n");
-    warns("gzip = false; precompressed = false; buffer_request = 0;\n" SITE, "");
-    refuses_line("limits = { requests = 5; };",
-                 "limits.requests: `requests` is not available in this version yet; expected the file without it");
-    warns("limits = { requests = 0; };\n" SITE, "");
-    refuses(
-        "sites = ( { listen = { address = \"80\"; proxy_protocol = true; }; respond = 200; } );",
-        "t.conf:1: sites[0].listen.proxy_protocol: `proxy_protocol` is not available in this version yet; expected the "
-        "file without it\n");
-    warns("sites = ( { listen = { address = \"80\"; proxy_protocol = false; }; respond = 200; } );", "");
-    warns("sites = ( { listen = \"80\"; builtin = \"metrics\"; } );",
-          "t.conf:1: warning: sites[0].builtin: \"metrics\" has no effect in this version yet\n");
-    warns("sites = ( { listen = \"80\"; builtin = \"ready\"; } );", "");
-    warns("upstreams = { a = { balance = \"source\"; servers = \"b:1\"; }; }; sites = { listen = \"1\"; proxy = \"a\"; "
-          "};",
-          "t.conf:1: warning: upstreams.a.balance: \"source\" has no effect in this version yet\n");
+    unsigned n_seen = 0;
+    for (size_t i = 0; i < SET_COUNT; i++) {
+        const struct setting *s = &settings[i];
+        const char *sample = sample_of(s);
+        enum area_kind kind = areas[s->area].kind;
+        if (!(s->scopes & SCOPE_TOP) || sample == NULL || kind == MEMBER)
+            continue;
+        char text[400], key[100], what[100];
+        struct str group = areas[s->area].key;
+        snprintf(key, sizeof key, "%.*s%s%.*s", STR_ARG(group), kind == GROUP ? "." : "", STR_ARG(s->name));
+        snprintf(what, sizeof what, "`%.*s`", STR_ARG(s->name));
+        const char *const values[] = { sample, "false" };
+        bool can_be_off = s->type == TYPE_BOOL || s->type == TYPE_GZIP || s->type == TYPE_STRIP_PREFIX ||
+                          s->type == TYPE_DURATION || (s->lo == 0 && (s->type == TYPE_UINT || s->type == TYPE_SIZE));
+        for (size_t k = 0; k < (can_be_off ? 2 : 1); k++) {
+            if (kind == GROUP)
+                snprintf(text, sizeof text, "%.*s = { %.*s = %s; };\n" SITE, STR_ARG(group), STR_ARG(s->name),
+                         values[k]);
+            else
+                snprintf(text, sizeof text, "%.*s = %s;\n" SITE, STR_ARG(s->name), values[k]);
+            says_state(text, k == 0 ? s->state : BUILT, key, what);
+        }
+        n_seen++;
+    }
+    assert_true(n_seen > 20);
+}
+
+static void states_of_words(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < n_setting_words; i++) {
+        const struct word *w = &setting_words[i];
+        char text[400], what[100];
+        snprintf(what, sizeof what, "\"%.*s\"", STR_ARG(w->name));
+        if (w->set == WORDS_balance) {
+            snprintf(text, sizeof text,
+                     "upstreams = { a = { balance = %s; hash = \"$uri\"; servers = \"b:1\"; }; };"
+                     "sites = { listen = \"1\"; proxy = \"a\"; };",
+                     what);
+            says_state(text, w->state, "upstreams.a.balance", what);
+        } else if (w->set == WORDS_builtin) {
+            snprintf(text, sizeof text, "sites = { listen = \"1\"; builtin = %s; };", what);
+            says_state(text, w->state, "sites.builtin", what);
+        } else if (w->set == WORDS_log_level) {
+            snprintf(text, sizeof text, "log_level = %s;\n" SITE, what);
+            says_state(text, w->state, "log_level", what);
+        }
+    }
+}
+
+/* Ignored, this one would take a foreign header for requests. */
+static void proxy_protocol_is_never_ignored(void **state)
+{
+    (void)state;
+    const struct setting *s = &settings[SET_listen_proxy_protocol];
+    assert_int_not_equal(s->state, PLANNED);
+    says_state("sites = { listen = { address = \"80\"; proxy_protocol = true; }; respond = 200; };", s->state,
+               "sites.listen.proxy_protocol", "`proxy_protocol`");
+    says_state("sites = { listen = { address = \"80\"; proxy_protocol = false; }; respond = 200; };", BUILT, "", "");
 }
 
 int main(void)
@@ -345,7 +430,9 @@ int main(void)
         cmocka_unit_test(long_unix_paths),
         cmocka_unit_test(expires),
         cmocka_unit_test(access_logs),
-        cmocka_unit_test(states),
+        cmocka_unit_test(states_of_rows),
+        cmocka_unit_test(states_of_words),
+        cmocka_unit_test(proxy_protocol_is_never_ignored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
