@@ -140,6 +140,14 @@ def table(rows):
     say("")
 
 
+def own_conf(run_dir, conf):
+    """The shipped set-up as it is, with a control socket of its own: two servers run side by side."""
+    path = os.path.join(run_dir, "proxy.conf")
+    with open(path, "w") as f:
+        f.write('include = "%s";\ncontrol = "control.sock";\n' % os.path.join(ROOT, "conf", "setups", conf + ".conf"))
+    return path
+
+
 def run(a):
     say("preparing the demo app")
     bundle = os.path.join(a.build, "bundle")
@@ -155,9 +163,8 @@ def run(a):
         port = setups[name] = free(wish)
         run_dir = os.path.join(a.build, conf)
         os.makedirs(run_dir, exist_ok=True)
-        start(name, port, [weir, "run", "-c", os.path.join(ROOT, "conf", "setups", conf + ".conf")],
-              {"APP": app, "BUNDLE": bundle, "LISTEN": "127.0.0.1:%d" % port, "XDG_RUNTIME_DIR": run_dir},
-              os.path.join(a.build, conf + ".log"))
+        start(name, port, [weir, "run", "-c", own_conf(run_dir, conf)],
+              {"APP": app, "BUNDLE": bundle, "LISTEN": "127.0.0.1:%d" % port}, os.path.join(a.build, conf + ".log"))
     same_answer(setups)
     rows = measure(setups, a.requests, a.rounds)
     table(rows)

@@ -17,13 +17,14 @@ A test says all it needs in its own body; everything it starts is stopped, by pi
 
 weir(conf, files={name: content}, env={}, args=(), wait=True, NAME=value…) → harness.server.Weir
     conf: @PORT@ and @PORTany@ become free ports (w.port, w.ports["PORTany"]), @DIR@ the server's directory w.dir,
-    @NAME@ the keyword. Relative paths in it are relative to w.dir.
+    @NAME@ the keyword. Relative paths in it are relative to w.dir. A control socket of its own is added.
     It returns when every @PORT…@ accepts. stderr is w.errors(), stdout (the access log) w.access().
     w.get/head/post/request(…) → wire.Response (.status .headers .get(name) .all(name) .body .complete .trailers);
     w.connect() → wire.Conn for raw bytes: .send(b"…") .response("GET") .at_eof() .half_close() .close(reset=True).
-    w.reload(conf, refused=False), w.cli("check"), w.send_signal(sig), w.stop(sig), w.wait_exit(), w.tree(), w.pid,
-    w.wait_error(regex), w.wait_access(regex). At the end the fixture stops it with INT and fails the test on a
-    sanitizer report, a crash, an exit code not in w.expect_exit (0), a process left behind, or no end in 10 s.
+    w.reload(conf, refused=False), w.cli("check"), w.send_signal(sig), w.stop(sig), w.wait_exit(), w.tree(), w.pid (the
+    supervisor's), w.server_pid (of the process that serves), w.wait_error(regex), w.wait_access(regex). At the end the
+    fixture stops it with INT and fails the test on a sanitizer report, a crash, an exit code not in w.expect_exit (0),
+    a process left behind, or no end in 10 s.
 cli(*args) → `weir ARGS` run to its end: .returncode .stdout .stderr.
 backend(handler=None) → a recording origin (wire.Backend): .addr, .port, .targets(), .take() → requests.
 raw_backend(script) → script(conn) for each connection: conn.head() .read(n) .send(b) .fin() .rst() .wait_close().

@@ -70,6 +70,8 @@ def test_values_and_ports_reach_the_configuration(stand_in):
         assert 'a = "%d"' % w.port in text
         assert 'b = "%d"' % w.ports["PORT2"] in text
         assert 'c = "%s/x"' % w.dir in text
+        assert text.endswith('control = "control.sock";\n')
+        assert w.configure('control = "x";') == 'control = "x";'
         with pytest.raises(AssertionError, match="no value for @WHO@"):
             w.configure('a = "@WHO@";')
     finally:

@@ -61,6 +61,7 @@ WEIR = """
 workers = 1;
 cpu_affinity = [ 0 ];
 access_log = false;
+control = "control.sock";
 upstreams = { origin = { keepalive = 128; servers = ( "127.0.0.1:%(origin)d" ); }; };
 sites = ( { listen = { address = "127.0.0.1:%(port)d"; backlog = 4096; }; proxy = "origin";
             locations = ( { match = "/static/"; root = "%(root)s"; } ); } );

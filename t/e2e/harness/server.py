@@ -84,6 +84,8 @@ class Weir:
             return str(self.ports[name])
 
         text = re.sub(r"@([A-Z][A-Z0-9_]*)@", value, conf)
+        if not re.search(r"\bcontrol\s*=", text):  # at the end: line numbers stay
+            text += '\ncontrol = "control.sock";\n'
         self.write("proxy.conf", text)
         return text
 
@@ -109,6 +111,11 @@ class Weir:
     @property
     def pid(self):
         return self.proc.pid
+
+    @property
+    def server_pid(self):
+        """The process that serves: .pid is its supervisor. During an upgrade the newest one."""
+        return max((p for p in self.tree() if p != self.pid), key=util.start_time)
 
     def tree(self):
         return util.tree(self.pid)

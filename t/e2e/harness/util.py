@@ -83,6 +83,12 @@ def alive(pid):
     return st is not None and st[0] not in "ZX"
 
 
+def start_time(pid):
+    """Comparable between processes; 0 for one that has gone."""
+    st = _stat(pid)
+    return int(st[19]) if st else 0
+
+
 def tree(pid):
     """The process and all its descendants that are not zombies."""
     children = {}
