@@ -25,8 +25,6 @@ enum {
     ANSWER_FIELDS = 1000,    /* header lines of an answer */
 };
 
-static void next_try(struct proxy *p);
-
 /* --- the log --- */
 
 static struct str seconds(struct arena *a, uint64_t ms)
@@ -109,9 +107,14 @@ static void give_up(struct proxy *p, enum fail f, int error, const char *detail)
     request_fail(p->r, f, error, detail);
 }
 
+/* redispatch = false: the second is over. */
 static void on_wait(struct deadline *d)
 {
-    next_try(container_of(d, struct proxy, wait));
+    struct proxy *p = container_of(d, struct proxy, wait);
+    if (server_take(p->same))
+        try_start(p, p->same, false);
+    else
+        give_up(p, FAIL_NO_SERVER, 0, "maxconn requests are in flight on the server");
 }
 
 static bool remember_tried(struct proxy *p, struct server *s)
@@ -175,6 +178,7 @@ void proxy_failed(struct proxy *p, enum fail f, int error, const char *detail)
     }
     if (!p->conf->redispatch) {
         p->retries++;
+        p->same = s;
         request_log(p->r, LOG_WARN, error, "%s: the same server is asked again", fail_row(f)->symbol);
         deadline_set(p->loop->w->loop, &p->wait, DEADLINE_QUEUE, RETRY_DELAY_MS, on_wait);
         return;

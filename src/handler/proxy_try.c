@@ -118,6 +118,8 @@ static void after_write(struct proxy *p, enum io io)
         return;
     }
     note_sent(p);
+    if (io == IO_OK)
+        resume_body(p); /* it may have been stopped between two attempts */
     try_arm(p);
 }
 

@@ -59,7 +59,8 @@ struct proxy {
     struct buf kept;           /* the body so far */
     struct server **tried;
     unsigned n_tried, retries; /* retries: used up */
-    struct deadline wait;      /* before the same server is asked again */
+    struct deadline wait;      /* before the same server is asked again ... */
+    struct server *same;       /* ... this one */
     struct proxy_try t;
     bool is_websocket : 1;
     bool is_idempotent : 1;

@@ -198,17 +198,43 @@ def test_retries_0_means_one_attempt(weir, backend, dead):
     assert sorted(w.get("/x").status for _ in range(4)) == [200, 200, 502, 502]
 
 
-def test_without_redispatch_the_same_server_is_asked_again(weir, raw_backend):
+def test_without_redispatch_the_same_server_is_asked_again(weir, raw_backend, backend):
     def script(conn):
         conn.head()
         if conn.number > 1:
             conn.send(OK)
             conn.wait_close(5)
-    b = raw_backend(script)
-    w = weir(POOL % ('"@B@"', "redispatch = false;"), B=b.addr)
+    b, other = raw_backend(script), backend()
+    w = weir(POOL % ('"@B@", "@OTHER@"', "redispatch = false;"), B=b.addr, OTHER=other.addr)
     since = time.monotonic()
     assert w.get("/x").body == b"ok"
     assert 0.9 < time.monotonic() - since < 4 * util.SCALE
+    assert other.take() == []
+
+
+def test_an_upload_goes_on_after_a_wait_between_two_attempts(weir, raw_backend):
+    failed, got = threading.Event(), []
+
+    def script(conn):
+        conn.head()
+        got.append(conn.read(5))
+        if conn.number == 1:
+            failed.set()
+            return
+        got.append(conn.read(10))
+        conn.send(OK)
+        conn.wait_close(5)
+    b = raw_backend(script)
+    w = weir(POOL % ('"@B@"', "redispatch = false;"), B=b.addr)
+    c = w.connect()
+    c.send(head(b"PUT", b"/p", b"Content-Length: 15") + b"aaaaa")
+    assert failed.wait(5)
+    w.wait_error("the same server is asked again")
+    c.send(b"bbbbb")
+    util.wait_for("the second attempt", 5, lambda: b.accepted() == 2)
+    c.send(b"ccccc")
+    assert c.response().body == b"ok"
+    assert got == [b"aaaaa", b"aaaaa", b"bbbbbccccc"]
 
 
 def test_the_log_names_every_server_tried(weir, backend, dead):
