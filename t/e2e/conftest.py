@@ -15,7 +15,7 @@ A test says all it needs in its own body; everything it starts is stopped, by pi
         assert (r.status, r.body) == (200, b"hello")
         assert origin.targets() == []
 
-weir(conf, files={name: content}, env={}, args=(), wait=True, NAME=value…) → harness.server.Weir
+weir(conf, files={name: content}, env={}, args=(), wait=True, port=None, NAME=value…) → harness.server.Weir
     conf: @PORT@ and @PORTany@ become free ports (w.port, w.ports["PORTany"]), @DIR@ the server's directory w.dir,
     @NAME@ the keyword. Relative paths in it are relative to w.dir. A control socket of its own is added.
     It returns when every @PORT…@ accepts. stderr is w.errors(), stdout (the access log) w.access().

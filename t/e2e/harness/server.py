@@ -39,11 +39,11 @@ def cli(*args, env=None, cwd=None, timeout=20, stdin=subprocess.DEVNULL):
 class Weir:
     """See conftest.py for what a test does with it."""
 
-    def __init__(self, conf, env=None, args=(), wait=True, files=None, **values):
+    def __init__(self, conf, env=None, args=(), wait=True, files=None, port=None, **values):
         # Not pytest's tmp_path: a unix socket's path has at most 107 bytes.
         self.dir = tempfile.mkdtemp(prefix="weir-")
         os.chmod(self.dir, 0o755)
-        self.ports, self.values, self.env = {}, values, env
+        self.ports, self.values, self.env = {"PORT": port} if port else {}, values, env
         self.proc, self.expect_exit = None, (0,)
         self.error_path = os.path.join(self.dir, "error.log")
         self.access_path = os.path.join(self.dir, "access.log")
@@ -115,7 +115,8 @@ class Weir:
     @property
     def server_pid(self):
         """The process that serves: .pid is its supervisor. During an upgrade the newest one."""
-        return max((p for p in self.tree() if p != self.pid), key=util.start_time)
+        return util.wait_for("weir has a server", 10, lambda: max(
+            (p for p in self.tree() if p != self.pid), key=util.start_time, default=None))
 
     def tree(self):
         return util.tree(self.pid)
