@@ -144,7 +144,16 @@ static bool take_scheme(struct str *s)
     return true;
 }
 
-static enum target_result parse_absolute(struct target *t, struct str rest, struct arena *a)
+/* "*": the server itself. */
+static enum target_result name_server(struct target *t)
+{
+    t->form = TARGET_ASTERISK;
+    t->raw = t->raw_path = STR("*");
+    t->path = STR("/");
+    return TARGET_OK;
+}
+
+static enum target_result parse_absolute(struct target *t, struct str rest, enum method m, struct arena *a)
 {
     size_t i = 0;
     while (i < rest.n && rest.p[i] != '/' && rest.p[i] != '?')
@@ -156,6 +165,8 @@ static enum target_result parse_absolute(struct target *t, struct str rest, stru
     if (!host_parse(t->authority, &name, &port))
         return TARGET_BAD;
     t->raw = str_skip(rest, i);
+    if (t->raw.n == 0 && m == METHOD_OPTIONS)
+        return name_server(t); /* RFC 9112 §3.2.4 */
     if (t->raw.n == 0) {
         t->raw = STR("/");
     } else if (t->raw.p[0] == '?') {
@@ -187,14 +198,10 @@ enum target_result target_parse(struct target *t, struct str raw, enum method m,
         return parse_authority(t);
     if (raw.n > 0 && raw.p[0] == '/')
         return parse_origin(t, a);
-    if (str_eq(raw, STR("*"))) {
-        t->form = TARGET_ASTERISK;
-        t->raw_path = raw;
-        t->path = STR("/");
-        return m == METHOD_OPTIONS ? TARGET_OK : TARGET_BAD;
-    }
+    if (str_eq(raw, STR("*")))
+        return m == METHOD_OPTIONS ? name_server(t) : TARGET_BAD;
     struct str rest = raw;
-    return take_scheme(&rest) ? parse_absolute(t, rest, a) : TARGET_BAD;
+    return take_scheme(&rest) ? parse_absolute(t, rest, m, a) : TARGET_BAD;
 }
 
 /* The end of "[v6]" at the start of s, 0 if there is none. */

@@ -114,6 +114,13 @@ def test_c016_absolute_form(front):
     front.refused({"above root": get(b"http://h/../x"), "bad escape": get(b"http://h/%zz")})
 
 
+def test_c016_c027_options_about_the_server_in_absolute_form(front):
+    t = front.ask(get(b"http://other.test:80", method=b"OPTIONS"), "OPTIONS")  # RFC 9112 section 3.2.4
+    assert t.statuses == [200] and [(q.target, q.all("host")) for q in t.requests] == [("*", ["other.test:80"])]
+    t = front.ask(get(b"http://other.test/", method=b"OPTIONS"), "OPTIONS")
+    assert t.statuses == [200] and [q.target for q in t.requests] == ["/"]
+
+
 def test_c016_the_site_is_that_of_the_target(front):
     port = front.w.ports["PORTS"]
     r = front.w.get("http://other.test/a.txt", port=port, host="h.test")

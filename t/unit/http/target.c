@@ -183,6 +183,10 @@ static void test_forms(void **state)
     EXPECT("*", "bad");
     expect(STR("*"), METHOD_OPTIONS, "asterisk * | /");
     expect(STR("**"), METHOD_OPTIONS, "bad");
+    /* OPTIONS about the whole server in absolute-form (RFC 9112 §3.2.4). */
+    expect(STR("http://other:80"), METHOD_OPTIONS, "asterisk * | / @other:80");
+    expect(STR("http://other/"), METHOD_OPTIONS, "absolute / | / @other");
+    expect(STR("http://other?"), METHOD_OPTIONS, "absolute /? | / ? @other");
     expect(STR("/x"), METHOD_OPTIONS, "origin /x | /x");
     expect(STR("h:80"), METHOD_CONNECT, "authority h:80 | / @h:80");
     expect(STR("[::1]:443"), METHOD_CONNECT, "authority [::1]:443 | / @[::1]:443");
