@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* weir version: this program's and its libraries' (those it runs with, where they can say so). */
+/*
+ * weir version: which program this is, and which libraries it runs with, where they can say so. A report of a fault needs
+ * both. The first line is the program's alone, for scripts. libconfig and llhttp cannot be asked at run time: for them it
+ * is the version that was compiled in. Also -v, -V and --version.
+ */
 #include <ev.h>
 #include <libconfig.h>
 #include <llhttp.h>

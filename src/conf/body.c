@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Settings about requests and answers on their way that have a form of their own: gzip, error pages, expires,
- * strip_prefix, logs. */
+/*
+ * Settings about requests and answers on their way that have a form of their own: gzip, error pages, expires,
+ * strip_prefix, access logs. Each reader writes to the scope it stands in, which began as a copy of the outer scope.
+ * Lists of types merge with the outer ones. Access logs are shared: equal path and format are one entry for the whole
+ * configuration, so that one log has one writer; entries that no scope uses in the end are dropped (logs_finish).
+ */
 #include "base/units.h"
 #include "conf/check.h"
 
