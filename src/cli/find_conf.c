@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which proxy.conf is meant, loading it for a verb, and showing what is wrong with it. The order is that of the manual:
- * -c, $WEIR_CONF, ./proxy.conf, /etc/weir/proxy.conf. The third is for people only: what root or a service runs must not
- * depend on the folder it happens to stand in. Findings go to stderr, one line each, as the loader worded them; colours
- * are added here, and only for a terminal.
+ * -c, $WEIR_CONF, ./proxy.conf, /etc/weir/proxy.conf. The third is for people only: what root or a service runs must
+ * not depend on the folder it happens to stand in. Findings go to stderr, one line each, as the loader worded them;
+ * colours are added here, and only for a terminal.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * weir version: which program this is, and which libraries it runs with, where they can say so. A report of a fault needs
- * both. The first line is the program's alone, for scripts. libconfig and llhttp cannot be asked at run time: for them it
- * is the version that was compiled in. Also -v, -V and --version.
+ * weir version: which program this is, and which libraries it runs with, where they can say so. A report of a fault
+ * needs both. The first line is the program's alone, for scripts. libconfig and llhttp cannot be asked at run time: for
+ * them it is the version that was compiled in. Also -v, -V and --version.
  */
 #include <ev.h>
 #include <libconfig.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Actions: what answers. Each is read where it is written, into the list of that site or location (struct actions, on the
- * builder's stack); which of them a location then has, and whether they go together, is decided when it is finished
- * (location.c). The action itself lives in the conf's arena. A wrong action is counted too, and marks its list as broken:
- * a location that tried to say who answers must not also be told that nobody does.
+ * Actions: what answers. Each is read where it is written, into the list of that site or location (struct actions, on
+ * the builder's stack); which of them a location then has, and whether they go together, is decided when it is finished
+ * (location.c). The action itself lives in the conf's arena. A wrong action is counted too, and marks its list as
+ * broken: a location that tried to say who answers must not also be told that nobody does.
  */
 #include "conf/load.h"
 

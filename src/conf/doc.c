@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The pages generated from the settings tables: docs/settings.md and proxy.conf(5). What a page says about a setting
- * comes from its row alone; the text around the rows, about the file as a whole, stands here. After a change of the tables
- * both files are written anew (`weir help --settings-md`, `weir help --settings-man`); a test compares them.
+ * comes from its row alone; the text around the rows, about the file as a whole, stands here. After a change of the
+ * tables both files are written anew (`weir help --settings-md`, `weir help --settings-man`); a test compares them.
  * Nothing here is called by a server.
  */
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sites and the addresses they share. Each site is read whole where it stands. Addresses are collected over all sites, by
- * their normalised text, and get their tables of names when every site is known: exact names in a map, wildcards by
- * length, and the default site. Two sites on one address may not have the same name, nor both be its default; options of
- * an address (backlog, defer) may be given by one site and hold for all. Nothing is bound or resolved here.
+ * Sites and the addresses they share. Each site is read whole where it stands. Addresses are collected over all sites,
+ * by their normalised text, and get their tables of names when every site is known: exact names in a map, wildcards by
+ * length, and the default site. Two sites on one address may not have the same name, nor both be its default; options
+ * of an address (backlog, defer) may be given by one site and hold for all. Nothing is bound or resolved here.
  */
 #include <stdlib.h>
 

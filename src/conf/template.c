@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Texts with $variables, compiled to pieces at load so that a request only appends. Names are nginx's (vars.def); a name
- * that ends in _ is a family, whose member is kept beside the piece in the form its users look it up by. $1 to $9 are
- * captures of the location's regular expression; "$$" is a dollar. A template is one line: a line break in it would end a
- * header field early (RFC 9110 §5.5).
+ * Texts with $variables, compiled to pieces at load so that a request only appends. Names are nginx's (vars.def); a
+ * name that ends in _ is a family, whose member is kept beside the piece in the form its users look it up by. $1 to $9
+ * are captures of the location's regular expression; "$$" is a dollar. A template is one line: a line break in it would
+ * end a header field early (RFC 9110 §5.5).
  */
 #include "conf/load.h"
 
