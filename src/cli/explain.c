@@ -149,7 +149,8 @@ static int run_question(const struct conf *conf, struct snapshot *snapshot, cons
         return EXIT_FAILURE;
     arena_init(&notes.arena, NULL);
     struct worker *w = worker_new(0, &shared, snapshot, registry_handlers);
-    if (w == NULL) {
+    if (w == NULL || !worker_filter(w, registry_filters)) {
+        worker_free(w);
         fprintf(stderr, "weir: cannot set up the request path\n");
         return EXIT_FAILURE;
     }

@@ -44,6 +44,7 @@ static int serve(struct conf *conf, const char *name, const char *path)
         .name = name,
         .path = path,
         .handlers = registry_handlers,
+        .filters = registry_filters,
     };
     int status = server_run(&options);
     listeners_close(&listeners);

@@ -198,15 +198,16 @@ static enum io send_piece(struct request *r, struct file *f, uint64_t off, uint6
     return respond_file(r, c, how);
 }
 
-static void send_head(struct request *r, const struct file *f, uint16_t status, uint64_t length)
+/* The head of an answer with f, or with a part of it, under the lines `block`. */
+static void send_head(struct request *r, struct file *f, const struct file *head, struct str block, uint16_t status)
 {
     r->resp.status = status;
     r->resp.is_own = true;
-    r->resp.block = f->block;
-    r->resp.has_length = true;
-    r->resp.length = length;
-    if (r->s->expires.kind != EXPIRES_OFF && !f->says_expiry)
-        add_expires(r, f);
+    r->resp.block = block;
+    r->resp.type = head->type;
+    r->resp.stored = &f->stored;
+    if (r->s->expires.kind != EXPIRES_OFF && !head->says_expiry)
+        add_expires(r, head);
     respond_head(r);
 }
 
@@ -219,21 +220,18 @@ static void send_range(struct request *r, struct file *f, const struct file *hea
         return;
     }
     respond_field(r, F_CONTENT_RANGE, at);
-    send_head(r, head, 206, range.n);
+    r->resp.has_length = true;
+    r->resp.length = range.n;
+    send_head(r, f, head, head->block, 206);
     if (send_piece(r, f, range.off, range.n, HOW_LAST) == IO_CLOSED)
         return;
 }
 
 /* A 304 has the fields that a cache updates; type and length would describe a body it does not have (RFC 9110
  * §15.4.5). */
-static void send_not_modified(struct request *r, const struct file *f)
+static void send_not_modified(struct request *r, struct file *f, const struct file *head)
 {
-    r->resp.status = 304;
-    r->resp.is_own = true;
-    r->resp.block = str_skip(f->block, f->type_line);
-    if (r->s->expires.kind != EXPIRES_OFF && !f->says_expiry)
-        add_expires(r, f);
-    respond_head(r);
+    send_head(r, f, head, str_skip(head->block, head->type_line), 304);
     respond_end(r, NULL);
 }
 
@@ -316,9 +314,9 @@ static void send_multipart(struct request *r, struct file *f, const struct file 
     p->lease = file_lease(f);
     r->handler_data = p;
     respond_field(r, F_CONTENT_TYPE, type);
-    struct file whole = *head;
-    whole.block = str_skip(head->block, head->type_line);
-    send_head(r, &whole, 206, length);
+    r->resp.has_length = true;
+    r->resp.length = length;
+    send_head(r, f, head, str_skip(head->block, head->type_line), 206);
     send_parts(r);
 }
 
@@ -387,7 +385,7 @@ void file_serve(struct request *r, struct file *f, const struct file *head)
     if (asked.condition) {
         enum cond_result result = cond_check(&r->head->fields, &head->validators, now);
         if (result == COND_NOT_MODIFIED) {
-            send_not_modified(r, head);
+            send_not_modified(r, f, head);
             return;
         }
         if (result == COND_FAILED) {
@@ -397,7 +395,9 @@ void file_serve(struct request *r, struct file *f, const struct file *head)
     }
     if (asked.ranges == 1 && r->head->method == METHOD_GET && serve_range(r, f, head, asked.range, now))
         return;
-    send_head(r, head, 200, (uint64_t)f->id.size);
+    r->resp.has_length = true;
+    r->resp.length = (uint64_t)f->id.size;
+    send_head(r, f, head, head->block, 200);
     if (r->resp.bodyless)
         respond_end(r, NULL);
     else if (send_piece(r, f, 0, (uint64_t)f->id.size, HOW_LAST) == IO_CLOSED)

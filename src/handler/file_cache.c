@@ -75,6 +75,7 @@ static void file_free(struct file *f)
     if (f->fd >= 0)
         close(f->fd);
     free((void *)(uintptr_t)f->body);
+    stored_free(&f->stored);
     f->magic = 0;
     free(f);
 }
@@ -440,6 +441,8 @@ static int load(struct file_cache *c, const struct file_want *want, struct root 
     f->rebuild_ms = settled_at(&d.id, want->wall_ms);
     f->hash_in_name = file_path_has_hash(file_path_name(f->path));
     f->body = d.body;
+    f->stored.length = (uint64_t)d.id.size;
+    f->stored.body = str_of(d.body, d.body ? (size_t)d.id.size : 0);
     if (d.body)
         close(fd);
     else

@@ -13,6 +13,7 @@
 #include "base/list.h"
 #include "handler/root.h"
 #include "http/cond.h"
+#include "serve/stored.h"
 
 /* What tells one state of one file from another. */
 struct file_id {
@@ -53,6 +54,7 @@ struct file {
     struct file_id id;
     int fd;           /* FILE_OPEN */
     const char *body; /* FILE_BODY: id.size bytes; own allocation */
+    struct stored stored; /* the same bytes, for the filters */
     struct validators validators;
     struct str block; /* "Content-Type: ...\r\n" and the other lines; see struct response */
     struct str type;  /* the value of Content-Type, within block */

@@ -41,10 +41,20 @@ static int split(struct str member, struct str *name, bool *has_params)
     return 1000;
 }
 
-int accept_encoding_q(const struct fields *f, struct str coding)
+void accept_codings(const struct fields *f, struct accept_codings *out)
 {
+    const struct {
+        struct str name;
+        int *q;
+    } rows[] = {
+        { STR("gzip"), &out->gzip },
+        { STR("x-gzip"), &out->gzip }, /* §8.4.1.3: the same */
+        { STR("br"), &out->br },
+        { STR("zstd"), &out->zstd },
+        { STR("identity"), &out->identity },
+    };
     int any = NO_Q;
-    bool is_identity = str_eq_nocase(coding, STR("identity"));
+    *out = (struct accept_codings){ NO_Q, NO_Q, NO_Q, NO_Q };
     for (const struct field *it = fields_get(f, F_ACCEPT_ENCODING); it != NULL; it = fields_next(f, it)) {
         struct str member, name;
         for (size_t at = 0; list_next(it->value, &at, &member);) {
@@ -52,17 +62,17 @@ int accept_encoding_q(const struct fields *f, struct str coding)
             int q = split(member, &name, &has_params);
             if (q == NO_Q)
                 continue;
-            if (str_eq_nocase(name, STR("x-gzip"))) /* §8.4.1.3: the same as gzip */
-                name = STR("gzip");
-            if (str_eq_nocase(name, coding))
-                return q;
             if (any == NO_Q && str_eq(name, STR("*")))
                 any = q;
+            for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+                if (*rows[i].q == NO_Q && str_eq_nocase(name, rows[i].name))
+                    *rows[i].q = q;
         }
     }
-    if (is_identity)
-        return any == 0 ? 0 : 1000;
-    return any == NO_Q ? 0 : any;
+    int rest = any == NO_Q ? 0 : any;
+    out->gzip = out->gzip == NO_Q ? rest : out->gzip;
+    out->br = out->br == NO_Q ? rest : out->br;
+    out->zstd = out->zstd == NO_Q ? rest : out->zstd;
 }
 
 /* How closely a media range fits a type: 0 not at all, 1 any, 2 the same major type, 3 the very type. */

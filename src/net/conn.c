@@ -3,7 +3,8 @@
  * One stream socket. Owns the descriptor, both watchers and the queue of unwritten bytes (with its leases) from
  * conn_open to conn_close; the struct itself belongs to whoever embeds it and outlives the turn of the close.
  *
- * Invariants: the write watcher is armed exactly while the queue is not empty or a connect is awaited; fd is -1 exactly
+ * Invariants: the write watcher is armed exactly while the queue is not empty, a connect is awaited or its owner wants
+ * to be called again; fd is -1 exactly
  * when closed, and then both watchers are off and the queue is empty. After an event has been delivered nothing here
  * touches the conn again: the owner may have closed it.
  *
@@ -278,6 +279,12 @@ size_t conn_write_room(const struct conn *c)
     if (used < info[SK_MEMINFO_WMEM_ALLOC])
         used = info[SK_MEMINFO_WMEM_ALLOC];
     return used < info[SK_MEMINFO_SNDBUF] ? info[SK_MEMINFO_SNDBUF] - used : 0;
+}
+
+void conn_want_drained(struct conn *c)
+{
+    if (c->fd >= 0)
+        want_write(c, true);
 }
 
 void conn_shutdown(struct conn *c)

@@ -76,6 +76,9 @@ enum io conn_send_file(struct conn *c, struct chunk file) MUST_USE;
 uint64_t conn_queued(const struct conn *c);
 /* An estimate of what the kernel would take now without EAGAIN (SO_MEMINFO); 0 when the queue is not empty. */
 size_t conn_write_room(const struct conn *c);
+/* Calls drained in a later turn, also when nothing is queued: for an owner who has more to write and lets others go
+ * first. */
+void conn_want_drained(struct conn *c);
 /* FIN after everything queued. */
 void conn_shutdown(struct conn *c);
 /* Harmless on a closed conn and on a zeroed one that was never opened. */

@@ -133,7 +133,7 @@ static bool make_workers(struct process *p)
         if (t->ring == NULL || !log_writer_add_ring(p->logs, t->ring, i))
             return false;
         t->worker = worker_new(i, &p->shared, &p->generations->snapshot, p->o->handlers);
-        if (t->worker == NULL)
+        if (t->worker == NULL || !worker_filter(t->worker, p->o->filters))
             return false;
         t->worker->ring = t->ring;
     }

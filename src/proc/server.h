@@ -13,6 +13,7 @@ struct server_options {
     const char *name;                      /* of the configuration, for the log */
     const char *path;                      /* the file that HUP loads again; NULL: there is none */
     const struct handler *const *handlers; /* by action_kind */
+    const struct filter *const *filters;   /* ends with NULL */
 };
 
 /* Holds signals back until server_run reads them. Before the sockets are opened: whoever can connect may also send one.

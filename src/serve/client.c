@@ -18,6 +18,7 @@
 #include <stdlib.h>
 
 #include "serve/handler.h"
+#include "serve/respond.h"
 
 enum {
     READ_HEAD = 16 * 1024,
@@ -469,8 +470,8 @@ static void on_drained(struct conn *conn)
     struct request *r = c->r;
     if (r && r->ended)
         r->drained = true;
-    else if (r && r->handler && r->handler->resume)
-        r->handler->resume(r);
+    else if (r)
+        respond_resume(r);
     client_run(c, STR_NONE);
 }
 

@@ -213,6 +213,11 @@ static bool h1_upgrade(struct request *r, struct upgraded *out)
     return true;
 }
 
+static void h1_again(struct request *r)
+{
+    conn_want_drained(&client_of(r)->conn);
+}
+
 static void h1_wake(struct request *r)
 {
     client_wake(client_of(r));
@@ -248,6 +253,7 @@ const struct client_ops client_h1_ops = {
     .want_body = h1_want_body,
     .interim = h1_interim,
     .upgrade = h1_upgrade,
+    .again = h1_again,
     .wake = h1_wake,
     .body_resume = h1_body_resume,
     .room = h1_room,

@@ -10,6 +10,8 @@ src_libserve_a_SOURCES = \
 	src/serve/fail.c \
 	src/serve/fail.def \
 	src/serve/fail.h \
+	src/serve/filter.c \
+	src/serve/filter.h \
 	src/serve/h1_head.c \
 	src/serve/h1_head.h \
 	src/serve/handler.h \
@@ -22,6 +24,7 @@ src_libserve_a_SOURCES = \
 	src/serve/route.c \
 	src/serve/route.h \
 	src/serve/snapshot.h \
+	src/serve/stored.h \
 	src/serve/vars.c \
 	src/serve/vars.h \
 	src/serve/worker.c \

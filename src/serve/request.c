@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "serve/access_log.h"
+#include "serve/filter.h"
 #include "serve/handler.h"
 #include "serve/respond.h"
 #include "serve/route.h"
@@ -342,6 +343,7 @@ void request_finish(struct request *r)
     struct worker *w = r->w;
     if (r->handler && !r->ended && r->handler->abort)
         r->handler->abort(r);
+    filter_release(r);
     COUNT(w->counters.requests);
     unsigned class = r->resp.status / 100u;
     if (class < ARRAY_LEN(w->counters.status_class))

@@ -13,6 +13,7 @@
 #include "http/head.h"
 #include "http/target.h"
 #include "serve/fail.h"
+#include "serve/stored.h"
 #include "serve/worker.h"
 
 enum req_step { STEP_CHECK, STEP_ROUTE, STEP_HANDLE, STEP_ANSWER, STEP_END, STEP_COUNT };
@@ -21,6 +22,7 @@ enum step_result { STEP_NEXT, STEP_WAIT, STEP_DONE };
 enum how { HOW_MORE, HOW_PAUSE, HOW_LAST };
 
 struct request;
+struct filtering;
 
 /* What a handler takes over by ops->upgrade: the client's socket and what was read beyond the head. */
 struct upgraded {
@@ -48,6 +50,9 @@ struct client_ops {
     void (*interim)(struct request *r, uint16_t status, const struct fields *f);
     /* Sends r->resp as a 101 head and gives the connection away. False: it failed, nothing was given. NULL: not possible. */
     bool (*upgrade)(struct request *r, struct upgraded *out);
+    /* Call respond_resume in a later turn of the loop, although nothing is blocked: this turn's share of the work is
+     * done. NULL: a client that only describes files. */
+    void (*again)(struct request *r);
     /* Run the client (request_run) before the loop sleeps. */
     void (*wake)(struct request *r);
     /* The handler takes body bytes again. */
@@ -64,6 +69,9 @@ struct response {
     struct str reason;      /* empty: from the table */
     struct fields fields;
     struct str block;       /* ready-made "Name: value\r\n" lines of a cached file; fields that stand in it are not in `fields` */
+    struct stored *stored;  /* the file this is an answer with, for 200, 206 and 304; else NULL */
+    struct str type;        /* with stored: the file's Content-Type, whatever stands in the block */
+    struct str instead;     /* set by a filter: goes out in place of the stored body, which is given in one piece */
     bool has_length;        /* `length` is the Content-Length (what a GET would have for HEAD; of a 304 too if known) */
     uint64_t length;
     bool bodyless;          /* set by respond_head: HEAD, 1xx, 204, 304: body bytes are not sent */
@@ -119,6 +127,7 @@ struct request {
 
     /* the answer */
     struct response resp;
+    struct filtering *filtering;     /* filters that take part; NULL: none */
     bool head_sent;                  /* respond_head was called: no other head may follow */
     bool ended;                      /* respond_end was called or the answer was cut */
     bool drained;                    /* the kernel has all of it */

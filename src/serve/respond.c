@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The handler's side of an answer: fixes what does not depend on the protocol (bodyless answers, counting, the small pages) and
- * passes the rest to the client's ops. Owns nothing. Invariant: head once, then bytes, then one end; r->ended is final.
+ * The handler's side of an answer: fixes what does not depend on the protocol (bodyless answers, counting, the small
+ * pages) and passes the rest to the client's ops, through the filters if one takes part. Owns nothing.
+ *
+ * Invariant: head once, then bytes, then one end; r->ended is final. What a filter does is decided with the head; an
+ * answer that none takes part in pays one test of a pointer for each piece.
  */
 #include "serve/respond.h"
 
-#include <stdio.h>
-
 #include "http/status.h"
+#include "serve/filter.h"
+#include "serve/handler.h"
 
 void respond_head(struct request *r)
 {
@@ -15,6 +18,11 @@ void respond_head(struct request *r)
         return;
     struct response *p = &r->resp;
     p->bodyless = (r->head && r->head->method == METHOD_HEAD) || status_has_no_body(p->status);
+    if (!filter_begin(r)) {
+        r->resp = (struct response){ .close = true };
+        request_fail(r, FAIL_NO_MEMORY, 0, "for a filter");
+        return;
+    }
     r->head_sent = true;
     r->doing = NULL;
     r->ops->head(r);
@@ -26,6 +34,8 @@ enum io respond_body(struct request *r, struct str bytes, enum how how)
         return IO_CLOSED;
     if (r->resp.bodyless)
         bytes.n = 0;
+    else if (UNLIKELY(r->resp.instead.n > 0))
+        bytes = how == HOW_LAST ? r->resp.instead : STR_NONE;
     if (bytes.n == 0) {
         if (how == HOW_LAST) {
             respond_end(r, NULL);
@@ -34,6 +44,8 @@ enum io respond_body(struct request *r, struct str bytes, enum how how)
         if (how == HOW_MORE || r->resp.bodyless)
             return IO_OK;
     }
+    if (UNLIKELY(r->filtering != NULL))
+        return filter_body(r, bytes, how, NULL);
     r->body_sent += bytes.n;
     return r->ops->data(r, bytes, how);
 }
@@ -45,6 +57,8 @@ enum io respond_file(struct request *r, struct chunk file, enum how how)
             file.lease.release(file.lease.arg);
         return respond_body(r, STR_NONE, how);
     }
+    if (UNLIKELY(r->filtering != NULL))
+        return filter_file(r, file, how);
     r->body_sent += file.n;
     return r->ops->file(r, file, how);
 }
@@ -53,7 +67,18 @@ void respond_end(struct request *r, const struct fields *trailers)
 {
     if (r->ended)
         return;
-    r->ops->end(r, trailers);
+    if (UNLIKELY(r->filtering != NULL))
+        (void)!filter_body(r, STR_NONE, HOW_LAST, trailers);
+    else
+        r->ops->end(r, trailers);
+}
+
+void respond_resume(struct request *r)
+{
+    if (UNLIKELY(r->filtering != NULL) && !filter_resume(r))
+        return;
+    if (r->handler && r->handler->resume)
+        r->handler->resume(r);
 }
 
 void respond_simple(struct request *r, uint16_t status, struct str type, struct str body)

@@ -17,6 +17,9 @@ enum io respond_body(struct request *r, struct str bytes, enum how how) MUST_USE
 enum io respond_file(struct request *r, struct chunk file, enum how how) MUST_USE;
 /* The answer is complete. trailers may be NULL. */
 void respond_end(struct request *r, const struct fields *trailers);
+/* For the client: everything is out, and the answer is not complete. Goes on with what was begun, or calls the handler's
+ * resume. */
+void respond_resume(struct request *r);
 
 /* A whole own answer. type may be empty if body is. */
 void respond_simple(struct request *r, uint16_t status, struct str type, struct str body);

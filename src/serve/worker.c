@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "serve/client.h"
+#include "serve/filter.h"
 #include "serve/handler.h"
 
 enum {
@@ -168,6 +169,34 @@ struct worker *worker_new(unsigned index, struct server_shared *shared, struct s
     return w;
 }
 
+bool worker_filter(struct worker *w, const struct filter *const *filters)
+{
+    w->filters = filters;
+    for (; filters[w->n_filters] != NULL; w->n_filters++) {
+        const struct filter *f = filters[w->n_filters];
+        if (BUG_IF(w->n_filters == WORKER_FILTERS))
+            return false;
+        if (f->open && (w->filter_state[w->n_filters] = f->open(w)) == NULL)
+            return false;
+    }
+    return true;
+}
+
+/* Hands back the state of handlers and filters. */
+static void close_state(struct worker *w)
+{
+    for (unsigned kind = 0; kind < ACTION_COUNT; kind++) {
+        if (w->handlers[kind]->close && w->handler_state[kind])
+            w->handlers[kind]->close(w, w->handler_state[kind]);
+        w->handler_state[kind] = NULL;
+    }
+    for (; w->n_filters > 0; w->n_filters--) {
+        unsigned i = w->n_filters - 1;
+        if (w->filters[i]->close)
+            w->filters[i]->close(w, w->filter_state[i]);
+    }
+}
+
 /* Over limits.clients with nobody idle: a short answer, without reading. */
 static void refuse(int fd)
 {
@@ -233,11 +262,7 @@ void worker_run(struct worker *w)
     kill_all(&w->busy);
     while (!list_is_empty(&w->ready))
         client_run_ready(list_entry(w->ready.next, struct client, ready));
-    for (unsigned kind = 0; kind < ACTION_COUNT; kind++) {
-        if (w->handlers[kind]->close && w->handler_state[kind])
-            w->handlers[kind]->close(w, w->handler_state[kind]);
-        w->handler_state[kind] = NULL;
-    }
+    close_state(w);
 }
 
 static void on_look(struct loop *l, struct mail *mail)
@@ -292,9 +317,7 @@ void worker_free(struct worker *w)
 {
     if (w == NULL)
         return;
-    for (unsigned kind = 0; kind < ACTION_COUNT; kind++)
-        if (w->handlers[kind]->close && w->handler_state[kind])
-            w->handlers[kind]->close(w, w->handler_state[kind]);
+    close_state(w);
     if (w->loop)
         loop_free(w->loop);
     for (unsigned i = 0; i < w->n_listeners; i++) {

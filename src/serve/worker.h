@@ -15,6 +15,7 @@
 #include "serve/snapshot.h"
 
 struct handler;
+struct filter;
 struct request;
 struct client;
 
@@ -46,6 +47,8 @@ struct worker_listener {
     char *text; /* the address, to find it again in a newer snapshot */
 };
 
+enum { WORKER_FILTERS = 4 };
+
 struct worker {
     struct loop *loop;
     unsigned index;
@@ -53,6 +56,9 @@ struct worker {
     struct hold *hold;          /* of the snapshot in force; older ones behind it */
     const struct handler *const *handlers; /* by action_kind */
     void *handler_state[ACTION_COUNT];
+    const struct filter *const *filters; /* in the order bytes pass them */
+    void *filter_state[WORKER_FILTERS];
+    unsigned n_filters;
     struct list idle;           /* kept-alive clients between requests, oldest first */
     struct list busy;           /* all other clients */
     struct list ready;          /* clients to run before the loop sleeps */
@@ -82,6 +88,8 @@ struct worker {
 /* One worker on the calling thread's behalf: makes the loop, opens the handlers' state. NULL when memory or descriptors are out. */
 struct worker *worker_new(unsigned index, struct server_shared *shared, struct snapshot *snapshot,
                           const struct handler *const *handlers) MUST_USE;
+/* Before worker_run: answers go through these filters, a list that ends with NULL. False: out of memory. */
+bool worker_filter(struct worker *w, const struct filter *const *filters) MUST_USE;
 /* Takes over one listening socket of an address of the snapshot; before worker_run or from the loop's thread. False: no memory. */
 bool worker_listen(struct worker *w, int fd, const struct listen_conf *listen) MUST_USE;
 /* Runs the loop until worker_stop; the thread's main function. */

@@ -51,9 +51,11 @@ static void check_all(const struct fields *f, uint64_t length)
         CHECK(cond_check(f, &none, 0) != COND_NOT_MODIFIED);
     if (fields_get(f, F_IF_RANGE) != NULL)
         CHECK(!cond_if_range(f, &none, 0));
-    int q = accept_encoding_q(f, STR("gzip")), identity = accept_encoding_q(f, STR("identity"));
+    struct accept_codings q;
+    accept_codings(f, &q);
     int type = accept_type_q(f, STR("text/html"));
-    CHECK(q >= 0 && q <= 1000 && identity >= 0 && identity <= 1000 && type >= 0 && type <= 1000);
+    CHECK(q.gzip >= 0 && q.gzip <= 1000 && q.br >= 0 && q.br <= 1000 && q.zstd >= 0 && q.zstd <= 1000);
+    CHECK(q.identity >= -1 && q.identity <= 1000 && type >= 0 && type <= 1000);
     for (unsigned i = 0; i < f->n; i++) {
         check_date(f->v[i].value);
         CHECK(mime_of(f->v[i].value).n > 0);

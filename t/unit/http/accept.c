@@ -25,9 +25,17 @@ static int ask(quality *q, enum field_id id, const char *value, const char *seco
     return result;
 }
 
+static int quality_of_coding(const struct fields *f, struct str what)
+{
+    struct accept_codings q;
+    accept_codings(f, &q);
+    return str_eq(what, STR("gzip")) ? q.gzip : str_eq(what, STR("br")) ? q.br : str_eq(what, STR("zstd")) ? q.zstd
+                                                                                                           : q.identity;
+}
+
 static int coding(const char *value, const char *what)
 {
-    return ask(accept_encoding_q, F_ACCEPT_ENCODING, value, NULL, what);
+    return ask(quality_of_coding, F_ACCEPT_ENCODING, value, NULL, what);
 }
 
 static int type(const char *value, const char *what)
@@ -54,20 +62,24 @@ static void test_codings(void **state)
     assert_int_equal(coding("xgzip, gzipx", "gzip"), 0);
     assert_int_equal(coding("", "gzip"), 0);
     assert_int_equal(coding(NULL, "gzip"), 0);
-    assert_int_equal(ask(accept_encoding_q, F_ACCEPT_ENCODING, "br", "gzip;q=0.7", "gzip"), 700);
+    assert_int_equal(coding("zstd, br;q=0.9, gzip;q=0.8", "zstd"), 1000);
+    assert_int_equal(coding("zstd, br;q=0.9, gzip;q=0.8", "br"), 900);
+    assert_int_equal(coding("br;q=0.2, br;q=0.9", "br"), 200);
+    assert_int_equal(coding("br;q=0, *;q=0.9", "br"), 0);
+    assert_int_equal(coding("br;q=0, *;q=0.9", "zstd"), 900);
+    assert_int_equal(ask(quality_of_coding, F_ACCEPT_ENCODING, "br", "gzip;q=0.7", "gzip"), 700);
 }
 
 static void test_identity(void **state)
 {
     (void)state;
-    assert_int_equal(coding(NULL, "identity"), 1000);
-    assert_int_equal(coding("", "identity"), 1000);
-    assert_int_equal(coding("gzip", "identity"), 1000);
+    assert_int_equal(coding(NULL, "identity"), -1);
+    assert_int_equal(coding("", "identity"), -1);
+    assert_int_equal(coding("gzip", "identity"), -1);
     assert_int_equal(coding("identity;q=0.5", "identity"), 500);
     assert_int_equal(coding("identity;q=0", "identity"), 0);
-    assert_int_equal(coding("gzip, *;q=0", "identity"), 0);
+    assert_int_equal(coding("gzip, *;q=0", "identity"), -1);
     assert_int_equal(coding("*;q=0, identity;q=0.1", "identity"), 100);
-    assert_int_equal(coding("gzip, *;q=0.5", "identity"), 1000);
 }
 
 static void test_malformed(void **state)

@@ -58,6 +58,7 @@ static const struct handler redirecting = { .name = "redirecting", .start = star
 static const struct handler *const handlers[ACTION_COUNT] = {
     [ACTION_FILE] = &declining,         [ACTION_PROXY] = &declining, [ACTION_REDIRECT] = &redirecting,
     [ACTION_RESPOND] = &fixed,          [ACTION_BUILTIN] = &declining,
+    [ACTION_METEOR] = &declining,
 };
 
 static void keep(struct snapshot *s)
