@@ -2,18 +2,18 @@
 /*
  * weir run [-c FILE]: serves in the foreground until a signal ends it.
  *
- * Loads the configuration, opens the listening sockets and hands both to the server: binding and serving are apart, so
- * that whoever may bind can become a process of its own. Owns the sockets until the server has returned. Here is also
- * the way in for a configuration that stands in no file (`weir proxy`), which therefore cannot be loaded again.
+ * Loads the configuration and hands it to the supervisor. Here is also the way in for a configuration that stands in no
+ * file (`weir proxy`), which therefore cannot be loaded again, and for the new program of an upgrade, which is executed
+ * as `weir run` and finds everything it needs in what the old one has left.
  */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "cli/cli.h"
-#include "proc/server.h"
+#include "proc/supervisor.h"
 #include "registry.h"
 
 /* A program started without stdin, stdout or stderr would get a listening socket in their place, and log into it. */
@@ -32,23 +32,18 @@ static bool open_standard_fds(void)
 /* path is what a reload loads again; NULL: nothing. Takes conf over. */
 static int serve(struct conf *conf, const char *name, const char *path)
 {
-    struct listeners listeners;
-    server_catch_signals(); /* from the first connection that could be made on */
-    if (!open_standard_fds() || !listeners_open(&listeners, conf)) {
+    if (!open_standard_fds()) {
         conf_free(conf);
         return EXIT_FAILURE;
     }
-    const struct server_options options = {
+    const struct supervisor_options options = {
         .conf = conf,
-        .listeners = &listeners,
         .name = name,
         .path = path,
         .handlers = registry_handlers,
         .filters = registry_filters,
     };
-    int status = server_run(&options);
-    listeners_close(&listeners);
-    return status;
+    return supervisor_run(&options);
 }
 
 int cli_run_conf(struct conf_result *r, const char *name)
@@ -65,20 +60,16 @@ int cli_run(int argc, char **argv)
         fputs("usage: weir run [-c proxy.conf]\n", stderr);
         return CLI_USAGE;
     }
+    if (supervisor_is_upgrade())
+        return supervisor_resume(registry_handlers, registry_filters);
     struct conf_result r;
     int status = cli_load_conf(path, &r);
-    if (status == EXIT_SUCCESS) {
-        /* Which file it was, even if it was looked for. */
-        char *found = strndup(r.files[0].p, r.files[0].n);
-        struct conf *conf = r.conf;
-        if (found == NULL) {
-            conf_free(conf);
-            status = EXIT_FAILURE;
-        } else {
-            status = serve(conf, found, found);
-        }
-        free(found);
-    }
+    /* Which file it was, even if it was looked for. */
+    char *found = status == EXIT_SUCCESS ? strndup(r.files[0].p, r.files[0].n) : NULL;
+    struct conf *conf = r.conf;
     conf_result_free(&r);
+    if (status == EXIT_SUCCESS)
+        status = found != NULL ? serve(conf, found, found) : EXIT_FAILURE;
+    free(found);
     return status;
 }

@@ -86,7 +86,7 @@ static bool open_tcp(const struct addr *a, const struct listen_options *o, int *
 {
     struct addr at = *a;
     bool reuseport = o->reuseport || n_fds > 1;
-    int probe = bound_socket(&at, o->v6only, false, step);
+    int probe = bound_socket(&at, o->v6only, o->join, step);
     if (probe < 0 && can_fall_back(&at, o)) {
         at = any_v4(a);
         probe = bound_socket(&at, o->v6only, false, step);

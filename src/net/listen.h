@@ -14,6 +14,7 @@ struct listen_options {
     bool defer;      /* TCP_DEFER_ACCEPT, one second */
     bool v6only;     /* off, [::] takes IPv4 too, and becomes 0.0.0.0 on a host without IPv6 */
     bool reuseport;  /* one socket per loop; the address is first bound without it so that "in use" is found */
+    bool join;       /* but not if sockets of one's own listen there already */
 };
 
 /* Opens n_fds sockets listening on one address (1 for a unix socket), non-blocking and close-on-exec. More than one

@@ -1,5 +1,9 @@
 noinst_LIBRARIES += src/libproc.a
 src_libproc_a_SOURCES = \
+	src/proc/activation.c \
+	src/proc/activation.h \
+	src/proc/control.c \
+	src/proc/control.h \
 	src/proc/crash.c \
 	src/proc/crash.h \
 	src/proc/generation.c \
@@ -16,8 +20,23 @@ src_libproc_a_SOURCES = \
 	src/proc/notify.h \
 	src/proc/privileges.c \
 	src/proc/privileges.h \
+	src/proc/running_text.c \
+	src/proc/running_text.h \
 	src/proc/server.c \
-	src/proc/server.h
+	src/proc/server.h \
+	src/proc/status.c \
+	src/proc/status.h \
+	src/proc/sup_files.c \
+	src/proc/sup_files.h \
+	src/proc/sup_link.c \
+	src/proc/sup_link.h \
+	src/proc/sup_log.c \
+	src/proc/sup_log.h \
+	src/proc/sup_private.h \
+	src/proc/sup_state.c \
+	src/proc/sup_state.h \
+	src/proc/supervisor.c \
+	src/proc/supervisor.h \
+	src/proc/upgrade.c
 
-dist_man8_MANS = docs/man/weir.8
 EXTRA_DIST += contrib/gen-failures

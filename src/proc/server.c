@@ -28,12 +28,15 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "proc/control.h"
 #include "proc/crash.h"
 #include "proc/generation.h"
 #include "proc/loader.h"
 #include "proc/log_writer.h"
-#include "proc/notify.h"
 #include "proc/privileges.h"
+#include "proc/running_text.h"
+#include "proc/status.h"
+#include "proc/sup_link.h"
 #include "serve/worker.h"
 
 enum { RESOLVE_EVERY_MS = 10 * 1000 };
@@ -64,8 +67,15 @@ struct process {
     int signal_fd, wake_fd;
     struct loader loader;
     bool reload_again; /* HUP came during a load */
+    struct control *control;              /* NULL: no control socket */
+    uint64_t started_ms;
+    unsigned asked[CONTROL_CLIENTS];      /* who waits for the load that runs ... */
+    unsigned asked_again[CONTROL_CLIENTS]; /* ... and for the one after it */
+    unsigned n_asked, n_asked_again;
     enum stage stage;
     bool deaf;                    /* the sockets listen no more */
+    bool told[2];                 /* to end: by a signal of its own, by one that the supervisor passed on */
+    bool orphaned;                /* the supervisor has gone */
     uint64_t stage_until, end_at; /* 0: never */
     uint64_t resolve_at;          /* 0: no names */
 };
@@ -108,14 +118,25 @@ static void *run_loop(void *arg)
     return NULL;
 }
 
-/* Gives each worker a socket of every address: its own one, or the single one that all loops watch. */
+/* Gives each worker sockets of an address. There may be fewer or more than loops: each socket is watched, each loop
+ * watches one. */
+static bool hand_out(struct process *p, const struct sockets *k, const struct listen_conf *listen)
+{
+    unsigned most = k->n > p->n_threads ? k->n : p->n_threads;
+    for (unsigned j = 0; j < most; j++)
+        if (!worker_listen(p->threads[j % p->n_threads].worker, k->fds[j % k->n], listen))
+            return false;
+    return true;
+}
+
 static bool hand_out_listeners(struct process *p)
 {
-    const struct listeners *ls = p->o->listeners;
-    for (unsigned i = 0; i < ls->n; i++)
-        for (unsigned j = 0; j < p->n_threads; j++)
-            if (!worker_listen(p->threads[j].worker, ls->all[i].fds[j % ls->all[i].n], ls->all[i].listen))
-                return false;
+    const struct conf *c = conf_of(p);
+    for (unsigned i = 0; i < c->n_listens; i++) {
+        const struct sockets *k = listeners_find(p->o->listeners, c->listens[i].text);
+        if (k == NULL || !hand_out(p, k, &c->listens[i]))
+            return false;
+    }
     return true;
 }
 
@@ -164,6 +185,27 @@ static void stop_workers(struct process *p, bool now)
             worker_stop(p->threads[i].worker, now);
 }
 
+/* --- the supervisor --- */
+
+static void say(const struct process *p, enum link_kind kind)
+{
+    (void)link_say(p->o->link, kind, 0);
+}
+
+/* What is in force now; with its text, unless it is the one this process was started with. */
+static void say_running(const struct process *p, bool with_text)
+{
+    const struct conf *c = conf_of(p);
+    struct link_message m;
+    link_begin(&m, LINK_RUNNING, p->generations->snapshot.generation, c->error_log);
+    m.have = (uint32_t)c->log_level;
+    m.fds[0] = with_text ? running_text_seal(c->text) : -1;
+    m.n_fds = m.fds[0] >= 0;
+    if (link_send(p->o->link, &m) != IO_OK || (with_text && m.n_fds == 0))
+        log_write(LOG_WARN, "the supervisor keeps the text of an older generation: %s", strerror(errno));
+    link_close_fds(&m);
+}
+
 /* --- generations --- */
 
 static void sweep_generations(struct process *p)
@@ -191,22 +233,36 @@ static bool has_names(const struct conf *c)
     return false;
 }
 
+static unsigned long long generation_of(const struct process *p)
+{
+    return (unsigned long long)p->generations->snapshot.generation;
+}
+
 static void log_generation(const struct process *p)
 {
     const struct conf *c = conf_of(p);
     log_set_level(c->log_level);
-    log_write(LOG_NOTICE, "generation %llu: %s (sites: %u, upstreams: %u)",
-              (unsigned long long)p->generations->snapshot.generation, p->o->name, c->n_sites, c->n_upstreams);
+    if (p->loader.changes != NULL)
+        log_write(LOG_NOTICE, "generation %llu: %s, %u connections kept", generation_of(p), p->loader.changes,
+                  atomic_load(&p->shared.clients));
+    else
+        log_write(LOG_NOTICE, "generation %llu: %s (sites: %u, upstreams: %u)", generation_of(p), p->o->name, c->n_sites,
+                  c->n_upstreams);
+}
+
+/* Why a reload cannot even begin; NULL: it can. */
+static const char *reload_obstacle(const struct process *p)
+{
+    if (p->stage != STAGE_SERVING)
+        return "the server is stopping";
+    return p->o->path == NULL ? "there is no configuration file to load again" : NULL;
 }
 
 static void reload(struct process *p)
 {
-    if (p->stage != STAGE_SERVING) {
-        log_write(LOG_NOTICE, "reload ignored: the server is stopping");
-        return;
-    }
-    if (p->o->path == NULL) {
-        log_write(LOG_ERROR, "reload refused: there is no configuration file to load again");
+    const char *obstacle = reload_obstacle(p);
+    if (obstacle != NULL) {
+        log_write(LOG_ERROR, "reload refused: %s", obstacle);
         return;
     }
     if (p->loader.runs) {
@@ -214,9 +270,54 @@ static void reload(struct process *p)
         return;
     }
     p->reload_again = false;
-    notify_reloading();
+    for (; p->n_asked_again > 0; p->n_asked++)
+        p->asked[p->n_asked] = p->asked_again[--p->n_asked_again];
+    say(p, LINK_RELOADING);
     if (!loader_start(&p->loader, LOADER_CONF, conf_of(p), p->generations->snapshot.generation + 1))
         log_write(LOG_ERROR, "reload failed: no thread: %s", strerror(errno));
+}
+
+/* The findings as JSON strings, one for each line. */
+static void print_findings(FILE *f, const char *findings)
+{
+    struct str rest = str_c(findings);
+    const char *separator = "";
+    fputc('[', f);
+    while (rest.n > 0) {
+        ptrdiff_t end = str_chr(rest, '\n', 0);
+        struct str line = end < 0 ? rest : str_take(rest, (size_t)end);
+        fputs(separator, f);
+        control_print_string(f, line);
+        separator = ",";
+        rest = str_skip(rest, line.n + 1);
+    }
+    fputc(']', f);
+}
+
+/* Tells everyone who asked for the load that has just ended. */
+static void answer_reload(struct process *p, bool is_taken)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = p->n_asked > 0 ? open_memstream(&text, &n) : NULL;
+    if (f != NULL) {
+        fprintf(f, "{\"ok\":%s,\"generation\":%llu,", is_taken ? "true" : "false", generation_of(p));
+        if (is_taken) {
+            fputs("\"changes\":", f);
+            control_print_string(f, str_c(p->loader.changes));
+            fprintf(f, ",\"connections_kept\":%u,", atomic_load(&p->shared.clients));
+        } else {
+            fprintf(f, "\"error\":\"still on generation %llu\",", generation_of(p));
+        }
+        fputs("\"findings\":", f);
+        print_findings(f, p->loader.findings);
+        fputc('}', f);
+        fclose(f);
+        for (unsigned i = 0; i < p->n_asked; i++)
+            control_answer(p->control, p->asked[i], str_of(text, n));
+    }
+    free(text);
+    p->n_asked = 0;
 }
 
 static void on_loader_done(struct process *p)
@@ -233,8 +334,13 @@ static void on_loader_done(struct process *p)
         log_write(LOG_ERROR, "reload refused: still on generation %llu",
                   (unsigned long long)p->generations->snapshot.generation);
     }
-    if (was_conf)
-        notify("READY=1");
+    if (was_conf) {
+        if (g != NULL)
+            say_running(p, true);
+        else
+            say(p, LINK_REFUSED);
+        answer_reload(p, g != NULL);
+    }
     p->resolve_at = has_names(conf_of(p)) ? clock_monotonic_ms() + RESOLVE_EVERY_MS : 0;
     if (p->reload_again)
         reload(p);
@@ -246,8 +352,8 @@ static void set_listeners(const struct process *p, void (*act)(int fd))
 {
     const struct listeners *ls = p->o->listeners;
     for (unsigned i = 0; i < ls->n; i++)
-        for (unsigned j = 0; j < ls->all[i].n; j++)
-            act(ls->all[i].fds[j]);
+        for (unsigned j = 0; j < ls->all[i]->n; j++)
+            act(ls->all[i]->fds[j]);
 }
 
 static void defer_off(int fd)
@@ -308,7 +414,7 @@ static void enter(struct process *p, enum stage stage)
 static void stop(struct process *p, bool now)
 {
     if (p->stage == STAGE_SERVING)
-        notify("STOPPING=1");
+        say(p, LINK_STOPPING);
     if (now || p->stage >= STAGE_LAME_DUCK) {
         log_write(LOG_NOTICE, "ending at once");
         enter(p, STAGE_ENDING);
@@ -350,16 +456,97 @@ static int until_deadline(const struct process *p)
     return next <= now ? 0 : next - now > 60000 ? 60000 : (int)(next - now);
 }
 
+/* --- the control socket --- */
+
+static void answer_status(struct process *p, unsigned who)
+{
+    char *text = NULL;
+    size_t n = 0;
+    struct worker **workers = calloc(p->n_threads, sizeof *workers);
+    FILE *f = workers != NULL ? open_memstream(&text, &n) : NULL;
+    struct status_facts facts = {
+        .snapshot = &p->generations->snapshot,
+        .workers = workers,
+        .n_workers = p->n_threads,
+        .shared = &p->shared,
+        .name = p->o->name,
+        .path = p->o->path,
+        .started_ms = p->started_ms,
+        .draining = p->stage != STAGE_SERVING,
+    };
+    for (unsigned i = 0; i < p->n_threads && workers != NULL; i++) {
+        workers[i] = p->threads[i].worker;
+        facts.log_lines_dropped += atomic_load_explicit(&p->threads[i].ring->dropped, memory_order_relaxed);
+    }
+    if (f != NULL) {
+        status_print(f, &facts);
+        fclose(f);
+        control_answer(p->control, who, str_of(text, n));
+    } else {
+        control_refuse(p->control, who, "out of memory");
+    }
+    free(text);
+    free(workers);
+}
+
+static void ask_reload(struct process *p, unsigned who)
+{
+    const char *obstacle = reload_obstacle(p);
+    if (obstacle != NULL) {
+        control_refuse(p->control, who, obstacle);
+        return;
+    }
+    if (p->n_asked_again < ARRAY_LEN(p->asked_again))
+        p->asked_again[p->n_asked_again++] = who;
+    reload(p);
+}
+
+static void on_command(void *arg, enum control_verb verb, unsigned who)
+{
+    struct process *p = arg;
+    log_write(verb == CONTROL_STATUS ? LOG_DEBUG : LOG_NOTICE, "control socket: %s", control_verb_name(verb));
+    switch (verb) {
+    case CONTROL_STATUS:
+        answer_status(p, who);
+        return;
+    case CONTROL_RELOAD:
+        ask_reload(p, who);
+        return;
+    case CONTROL_REOPEN:
+        log_writer_reopen(p->logs);
+        break;
+    case CONTROL_STOP:
+    case CONTROL_STOP_NOW:
+        stop(p, verb == CONTROL_STOP_NOW);
+        break;
+    default:
+        control_refuse(p->control, who, "upgrade is not available in this version: restart the server instead");
+        return;
+    }
+    control_answer(p->control, who, STR("{\"ok\":true}"));
+}
+
 /* --- signals --- */
 
 static const int signals[] = { SIGTERM, SIGQUIT, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 };
+
+/* Whoever signals a whole group of processes tells us twice, once through the supervisor: that is no second signal. */
+static void on_stop_signal(struct process *p, bool now, bool passed_on)
+{
+    bool again = p->told[passed_on];
+    p->told[passed_on] = true;
+    if (now || again || p->stage == STAGE_SERVING)
+        stop(p, now || again);
+}
 
 static void on_signals(struct process *p)
 {
     struct signalfd_siginfo info;
     while (read(p->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
         int sig = (int)info.ssi_signo;
-        log_write(LOG_NOTICE, "signal %s from process %u", sigabbrev_np(sig), info.ssi_pid);
+        bool passed_on = info.ssi_code == SI_QUEUE && (pid_t)info.ssi_pid == getppid();
+        log_write(LOG_NOTICE, "signal %s from process %u", sigabbrev_np(sig),
+                  passed_on ? (unsigned)info.ssi_int : info.ssi_pid);
         switch (sig) {
         case SIGHUP:
             reload(p);
@@ -368,10 +555,10 @@ static void on_signals(struct process *p)
             log_writer_reopen(p->logs);
             break;
         case SIGUSR2:
-            log_write(LOG_WARN, "upgrade is not available in this version: restart the server instead");
+            log_write(LOG_WARN, "send USR2 to the supervisor, process %ld, for an upgrade", (long)getppid());
             break;
         default:
-            stop(p, sig == SIGINT);
+            on_stop_signal(p, sig == SIGINT, passed_on);
         }
     }
 }
@@ -392,6 +579,28 @@ void server_catch_signals(void)
     (void)signal(SIGXFSZ, SIG_IGN);
 }
 
+static void on_orphaned(struct process *p)
+{
+    p->orphaned = true;
+    if (p->stage == STAGE_SERVING) {
+        log_write(LOG_ERROR, "the supervisor has gone");
+        stop(p, false);
+    }
+}
+
+static void on_link(struct process *p)
+{
+    struct link_message m;
+    enum io io;
+    while ((io = link_receive(p->o->link, &m)) == IO_OK) {
+        if (m.kind == LINK_PING)
+            say(p, LINK_PONG);
+        link_close_fds(&m);
+    }
+    if (io == IO_EOF)
+        on_orphaned(p);
+}
+
 static bool open_fds(struct process *p)
 {
     sigset_t set;
@@ -404,13 +613,21 @@ static bool open_fds(struct process *p)
 static void wait_until_the_end(struct process *p)
 {
     while (atomic_load(&p->running) > 0) {
-        struct pollfd fds[] = { { .fd = p->signal_fd, .events = POLLIN }, { .fd = p->wake_fd, .events = POLLIN } };
-        if (poll(fds, ARRAY_LEN(fds), until_deadline(p)) < 0 && errno != EINTR)
+        struct pollfd fds[3 + CONTROL_FDS] = { { .fd = p->signal_fd, .events = POLLIN },
+                                               { .fd = p->wake_fd, .events = POLLIN },
+                                               { .fd = p->orphaned ? -1 : p->o->link, .events = POLLIN } };
+        unsigned n_control = p->control != NULL ? control_poll(p->control, fds + 3) : 0;
+        int n_ready = poll(fds, 3 + n_control, until_deadline(p));
+        if (n_ready < 0 && errno != EINTR)
             log_write(LOG_ERROR, "poll: %s", strerror(errno));
         uint64_t count;
         ssize_t ignored = read(p->wake_fd, &count, sizeof count);
         (void)ignored;
         on_signals(p);
+        if (!p->orphaned)
+            on_link(p);
+        if (n_ready > 0 && p->control != NULL)
+            control_serve(p->control, fds + 3, n_control);
         if (p->loader.runs && atomic_load(&p->loader.done))
             on_loader_done(p);
         sweep_generations(p);
@@ -431,7 +648,7 @@ static void log_addresses(const struct process *p)
     size_t n = 0;
     const struct listeners *ls = p->o->listeners;
     for (unsigned i = 0; i < ls->n; i++) {
-        struct str t = ls->all[i].listen->text;
+        struct str t = str_c(ls->all[i]->text);
         if (n + t.n + 2 > sizeof text) {
             log_write(LOG_NOTICE, "listening on %.*s and %u more", (int)n, text, ls->n - i);
             return;
@@ -465,7 +682,12 @@ static bool start(struct process *p)
     struct conf *c = p->o->conf;
     log_write(LOG_NOTICE, "weir %s: configuration %s", WEIR_VERSION, p->o->name);
     set_limits(p, c);
-    if (!privileges_drop(c->user) || !log_writer_open(p->logs, c, 1)) {
+    if (geteuid() == 0)
+        log_write(LOG_WARN, "running as root: set `user` to give up what only binding needs");
+    if (p->o->control_fd < 0 && p->o->control_error != 0)
+        log_write(LOG_NOTICE, "there is no control socket: %s%s", strerror(p->o->control_error),
+                  p->o->control_error == EADDRINUSE ? "; another weir has the default one: set `control`" : "");
+    if (!log_writer_open(p->logs, c, p->o->generation)) {
         conf_free(c);
         return false;
     }
@@ -477,7 +699,7 @@ static bool start(struct process *p)
         return false;
     }
     p->n_threads = c->workers;
-    p->generations = generation_new(c, 1, p->n_threads, p->upstreams, p->wake_fd);
+    p->generations = generation_new(c, p->o->generation, p->n_threads, p->upstreams, p->wake_fd);
     if (p->generations == NULL)
         return false;
     if (!make_workers(p)) {
@@ -510,6 +732,7 @@ static void tear_down(struct process *p)
         if (g != NULL)
             generation_free(g);
     }
+    loader_free(&p->loader);
     for (unsigned i = 0; i < p->n_threads; i++)
         worker_free(p->threads[i].worker);
     if (p->generations != NULL)
@@ -529,6 +752,7 @@ static void tear_down(struct process *p)
         (void)close(p->signal_fd);
     if (p->wake_fd >= 0)
         (void)close(p->wake_fd);
+    control_free(p->control); /* last: `weir stop` waits for it */
     crash_thread_end();
 }
 
@@ -543,11 +767,14 @@ int server_run(const struct server_options *o)
         return 1;
     }
     p->o = o;
+    p->started_ms = clock_monotonic_ms();
+    if (o->control_fd >= 0 && (p->control = control_new(o->control_fd, on_command, p)) == NULL)
+        (void)close(o->control_fd);
     crash_install();
     log_set_level(o->conf->log_level);
     bool ok = start(p);
     if (ok) {
-        notify("READY=1");
+        say_running(p, false);
         wait_until_the_end(p);
     } else {
         stop_workers(p, true);

@@ -9,11 +9,16 @@
 
 struct server_options {
     struct conf *conf;                     /* taken over */
-    struct listeners *listeners;           /* the caller's; the server watches what is in it until it returns */
+    struct listeners *listeners;           /* the caller's; the server watches what is in it, and changes it with reloads */
     const char *name;                      /* of the configuration, for the log */
     const char *path;                      /* the file that HUP loads again; NULL: there is none */
     const struct handler *const *handlers; /* by action_kind */
     const struct filter *const *filters;   /* ends with NULL */
+    int control_fd;                        /* listening control socket, taken over; -1: none */
+    int control_error;                     /* why there is none; 0: nobody wants one */
+    int link, calls;                       /* to the supervisor (sup_link.h) */
+    uint64_t generation;                   /* of the configuration: a server that takes another's place goes on counting */
+    unsigned restarts;                     /* crashes before this one */
 };
 
 /* Holds signals back until server_run reads them. Before the sockets are opened: whoever can connect may also send one.

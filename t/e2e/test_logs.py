@@ -169,9 +169,9 @@ def test_rotation_under_load_loses_no_line(weir):
 
 def open_files(w):
     out = []
-    for fd in os.listdir("/proc/%d/fd" % w.pid):
+    for fd in os.listdir("/proc/%d/fd" % w.server_pid):
         try:
-            out.append(os.readlink("/proc/%d/fd/%s" % (w.pid, fd)))
+            out.append(os.readlink("/proc/%d/fd/%s" % (w.server_pid, fd)))
         except OSError:
             pass
     return out
@@ -228,13 +228,13 @@ def test_a_disk_that_was_full_is_written_to_again(weir):
     w = weir('access_log = "a.log"; ' + SITE, files=FILES)
     path = os.path.join(w.dir, "a.log")
     # A limit of the file's size stands for the disk's, and cuts a line in its middle.
-    old = resource.prlimit(w.pid, resource.RLIMIT_FSIZE)
-    resource.prlimit(w.pid, resource.RLIMIT_FSIZE, (1000, old[1]))
+    old = resource.prlimit(w.server_pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(w.server_pid, resource.RLIMIT_FSIZE, (1000, old[1]))
     c = w.connect(timeout=20)
     for n in range(100):
         ask(c, b"/a.txt?%d" % n)
     w.wait_error(r"cannot write to the log .*/a\.log: File too large")
-    resource.prlimit(w.pid, resource.RLIMIT_FSIZE, old)
+    resource.prlimit(w.server_pid, resource.RLIMIT_FSIZE, old)
     ask(c, b"/a.txt?after")
     m = w.wait_error(r"\[notice\].* the log .*/a\.log takes lines again; (\d+) were lost")
     lines = wait_for("the line is there", 5, lambda: b"?after" in b"".join(lines_of(path)) and lines_of(path))

@@ -80,16 +80,48 @@ static void each_loop_has_a_socket_of_its_own(void **state)
     struct listen_conf listens[2];
     const char *text[] = { "127.0.0.1:1", path };
     fill(&c, listens, 2, text);
-    struct listeners ls;
+    struct listeners ls = { 0 };
     assert_true(listeners_open(&ls, &c));
     assert_int_equal(ls.n, 2);
-    assert_int_equal(ls.all[0].n, 2);
-    assert_int_equal(ls.all[1].n, 1);
-    assert_int_not_equal(ls.all[0].fds[0], ls.all[0].fds[1]);
-    assert_int_equal(port_of(ls.all[0].fds[0]), port_of(ls.all[0].fds[1]));
+    assert_int_equal(ls.all[0]->n, 2);
+    assert_int_equal(ls.all[1]->n, 1);
+    assert_int_not_equal(ls.all[0]->fds[0], ls.all[0]->fds[1]);
+    assert_int_equal(port_of(ls.all[0]->fds[0]), port_of(ls.all[0]->fds[1]));
     assert_int_equal(access(path + 5, F_OK), 0);
+    assert_ptr_equal(listeners_find(&ls, STR("127.0.0.1:1")), ls.all[0]);
+    assert_null(listeners_find(&ls, STR("127.0.0.1:2")));
+    listeners_unlink(&ls);
     listeners_close(&ls);
     assert_int_not_equal(access(path + 5, F_OK), 0);
+    assert_int_equal(descriptors(), before);
+}
+
+static void a_server_with_more_loops_gets_more_sockets(void **state)
+{
+    (void)state;
+    unsigned before = descriptors();
+    struct conf c;
+    struct listen_conf listens[1];
+    const char *text[] = { "127.0.0.1:1" };
+    const char *step;
+    fill(&c, listens, 1, text);
+    c.workers = 1;
+    struct listeners ls = { 0 };
+    assert_true(listeners_open(&ls, &c));
+    struct link_listen at = listen_of(&listens[0]);
+    assert_true(sockets_grow(ls.all[0], &at, 3, &step));
+    assert_int_equal(ls.all[0]->n, 3);
+    for (unsigned i = 1; i < 3; i++)
+        assert_int_equal(port_of(ls.all[0]->fds[i]), port_of(ls.all[0]->fds[0]));
+    assert_true(sockets_grow(ls.all[0], &at, 2, &step));
+    assert_int_equal(ls.all[0]->n, 3);
+    /* One that the service manager has opened stays alone. */
+    ls.all[0]->given = true;
+    assert_true(sockets_grow(ls.all[0], &at, 5, &step));
+    assert_int_equal(ls.all[0]->n, 3);
+    listeners_remove(&ls, ls.all[0]);
+    assert_int_equal(ls.n, 0);
+    listeners_close(&ls);
     assert_int_equal(descriptors(), before);
 }
 
@@ -99,13 +131,13 @@ static void every_failure_is_named_and_nothing_is_left(void **state)
     logged[0] = '\0';
     struct conf c;
     struct listen_conf listens[3];
-    struct listeners first, second;
+    struct listeners first = { 0 }, second = { 0 };
     const char *one[] = { "127.0.0.1:1" };
     fill(&c, listens, 1, one);
     assert_true(listeners_open(&first, &c));
     unsigned before = descriptors();
     char taken[32], path[160];
-    (void)snprintf(taken, sizeof taken, "127.0.0.1:%d", port_of(first.all[0].fds[0]));
+    (void)snprintf(taken, sizeof taken, "127.0.0.1:%d", port_of(first.all[0]->fds[0]));
     (void)snprintf(path, sizeof path, "unix:%s/sock", dir);
     const char *three[] = { taken, path, "192.0.2.1:1" };
     fill(&c, listens, 3, three);
@@ -131,13 +163,14 @@ static void a_socket_file_of_another_stays(void **state)
     struct listen_conf listens[1];
     const char *text[] = { path };
     fill(&c, listens, 1, text);
-    struct listeners ls;
+    struct listeners ls = { 0 };
     assert_true(listeners_open(&ls, &c));
     /* Somebody removes it and puts one of their own there. */
     assert_int_equal(unlink(path + 5), 0);
     int fd = open(path + 5, O_RDWR | O_CREAT, 0600);
     assert_true(fd >= 0);
     close(fd);
+    listeners_unlink(&ls);
     listeners_close(&ls);
     assert_int_equal(access(path + 5, F_OK), 0);
     unlink(path + 5);
@@ -147,6 +180,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_loop_has_a_socket_of_its_own),
+        cmocka_unit_test(a_server_with_more_loops_gets_more_sockets),
         cmocka_unit_test(every_failure_is_named_and_nothing_is_left),
         cmocka_unit_test(a_socket_file_of_another_stays),
     };
