@@ -141,12 +141,13 @@ static size_t append(char *out, size_t at, struct str s)
 static struct str own_block(struct request *r, const struct file *f, const struct meteor_entry *e, bool is_described)
 {
     struct str tag = f->validators.etag, map = e->source_map;
+    const char *age = !is_described || !e->cacheable ? "0" : e->immutable ? "31536000, immutable" : "31536000";
     return arena_printf(&r->arena,
                         "Content-Type: %.*s\r\n%s%.*s%sAccept-Ranges: bytes\r\nCache-Control: public, max-age=%s\r\n"
                         "%s%.*s%s%.*s%s",
-                        STR_ARG(e->type), tag.n ? "ETag: " : "", STR_ARG(tag), tag.n ? "\r\n" : "",
-                        e->cacheable && is_described ? "31536000" : "0", map.n ? "SourceMap: " : "", STR_ARG(map),
-                        map.n ? "\r\nX-SourceMap: " : "", STR_ARG(map), map.n ? "\r\n" : "");
+                        STR_ARG(e->type), tag.n ? "ETag: " : "", STR_ARG(tag), tag.n ? "\r\n" : "", age,
+                        map.n ? "SourceMap: " : "", STR_ARG(map), map.n ? "\r\nX-SourceMap: " : "", STR_ARG(map),
+                        map.n ? "\r\n" : "");
 }
 
 /* False: no memory. Everything in the head lies in the request's arena: the manifest may go before the request. */

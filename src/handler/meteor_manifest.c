@@ -133,22 +133,21 @@ static struct str type_of(struct str kind, struct str path)
 /* ---- entries ---- */
 
 /* The head lines after Content-Type; empty when memory is out. */
-static struct str print_lines(struct arena *a, const struct meteor_entry *e, struct str url)
+static struct str print_lines(struct arena *a, const struct meteor_entry *e)
 {
     struct str map = e->source_map;
-    const char *immutable = e->cacheable && file_path_has_hash(file_path_name(url)) ? ", immutable" : "";
     struct str tag = e->etag.n > 0 ? arena_printf(a, "ETag: %.*s\r\n", STR_ARG(e->etag)) : STR("");
     struct str maps =
         map.n > 0 ? arena_printf(a, "SourceMap: %.*s\r\nX-SourceMap: %.*s\r\n", STR_ARG(map), STR_ARG(map)) : STR("");
     if (tag.p == NULL || maps.p == NULL)
         return STR_NONE;
     return arena_printf(a, "%.*sAccept-Ranges: bytes\r\nCache-Control: public, max-age=%s%s\r\n%.*s", STR_ARG(tag),
-                        e->cacheable ? "31536000" : "0", immutable, STR_ARG(maps));
+                        e->cacheable ? "31536000" : "0", e->immutable ? ", immutable" : "", STR_ARG(maps));
 }
 
-static bool print_block(struct arena *a, struct meteor_entry *e, struct str url)
+static bool print_block(struct arena *a, struct meteor_entry *e)
 {
-    struct str lines = print_lines(a, e, url);
+    struct str lines = print_lines(a, e);
     if (lines.p == NULL)
         return false;
     e->block = arena_printf(a, "Content-Type: %.*s\r\n%.*s", STR_ARG(e->type), STR_ARG(lines));
@@ -167,7 +166,8 @@ static enum added add_entry(struct meteor_manifest *m, struct meteor_program *p,
     struct meteor_entry *kept = arena_new(&m->arena, struct meteor_entry);
     e.program = p;
     e.path = arena_dup(&m->arena, path);
-    if (kept == NULL || e.path.p == NULL || !print_block(&m->arena, &e, key))
+    e.immutable = e.cacheable && file_path_has_hash(file_path_name(key));
+    if (kept == NULL || e.path.p == NULL || !print_block(&m->arena, &e))
         return NO_MEMORY;
     *kept = e;
     /* Replacing keeps the key that is there; both live in the arena. */
@@ -223,7 +223,7 @@ static bool read_items(struct meteor_manifest *m, struct meteor_program *p, cons
             break;
         case LEFT_OUT:
             if (p->n_left_out++ == 0)
-                p->left_out = arena_printf(&m->arena, "entry %zu (url \"%.*s\", path \"%.*s\")", i,
+                p->left_out = arena_printf(&m->arena, "entry %zu (url %.*s, path %.*s)", i,
                                            STR_ARG(str_take(text_of(item, "url"), 200)),
                                            STR_ARG(str_take(text_of(item, "path"), 200)));
             break;
@@ -258,10 +258,10 @@ bool meteor_manifest_add(struct meteor_manifest *m, struct str name, struct str 
     struct str wrong = STR_NONE;
     bool is_read = false;
     if (!str_eq(format, STR("web-program-pre1")))
-        wrong = arena_printf(&m->arena, "format \"%.*s\"; expected \"web-program-pre1\"",
+        wrong = arena_printf(&m->arena, "format is `%.*s`; expected `web-program-pre1`",
                              STR_ARG(str_take(format, 80)));
     else if (!json_is_array(list))
-        wrong = STR("no list \"manifest\" in it");
+        wrong = STR("no list `manifest` in it");
     else
         is_read = read_items(m, p, list);
     json_decref(top);
@@ -307,9 +307,11 @@ static const struct meteor_program *prefixed(const struct meteor_manifest *m, st
     return NULL;
 }
 
+/* By what the manifests say: the hash, or a name made of it (source maps have no hash of their own). */
 static bool is_same(const struct meteor_entry *a, const struct meteor_entry *b)
 {
-    return a == b || (a != NULL && b != NULL && a->etag.n > 0 && a->size == b->size && str_eq(a->block, b->block));
+    return a == b || (a != NULL && b != NULL && (a->etag.n > 0 || a->immutable) && a->size == b->size &&
+                      str_eq(a->block, b->block));
 }
 
 enum meteor_answer meteor_manifest_find(const struct meteor_manifest *m, struct str path, struct str raw,

@@ -24,6 +24,7 @@ struct meteor_entry {
     bool has_sha1;          /* the hash is one: the content can be compared with it */
     unsigned char sha1[20];
     bool cacheable;
+    bool immutable; /* and its URL is named by the content */
 };
 
 /* programs/NAME */

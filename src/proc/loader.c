@@ -17,6 +17,7 @@
 
 #include "base/log.h"
 #include "conf/diff.h"
+#include "serve/handler.h"
 
 void loader_log_findings(struct conf_result *r)
 {
@@ -123,6 +124,9 @@ static struct generation *load(struct loader *l)
         free(changes);
     } else {
         l->changes = changes;
+        for (unsigned kind = 0; kind < ACTION_COUNT; kind++)
+            if (l->handlers[kind]->prepare != NULL)
+                l->handlers[kind]->prepare(conf);
     }
     return g;
 }

@@ -17,6 +17,7 @@ struct loader {
     struct upstream_table *upstreams;
     unsigned n_loops;
     int wake_fd; /* written to when the job is done */
+    const struct handler *const *handlers; /* by action_kind */
 
     pthread_t thread;
     bool runs;

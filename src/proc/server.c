@@ -707,7 +707,8 @@ static bool start(struct process *p)
         return false;
     }
     p->loader = (struct loader){
-        .path = p->o->path, .logs = p->logs, .upstreams = p->upstreams, .n_loops = p->n_threads, .wake_fd = p->wake_fd
+        .path = p->o->path, .logs = p->logs, .upstreams = p->upstreams, .n_loops = p->n_threads, .wake_fd = p->wake_fd,
+        .handlers = p->o->handlers
     };
     if (!log_writer_start(p->logs) || !start_threads(p)) {
         log_write(LOG_ERROR, "cannot start a thread: %s", strerror(errno));

@@ -7,6 +7,7 @@ The programs web.browser, web.browser.legacy and web.cordova have scripts and st
 maps, packages under ?hash= URLs, dynamic modules, the public folder (app/) with names that need care, and entries that
 are no client files; programs/server has what must never be served.
 """
+import functools
 import hashlib
 import json
 import os
@@ -53,11 +54,7 @@ class Program:
 
 def data_of(seed, n):
     """n bytes that look random and depend on the seed alone."""
-    out, block = b"", hashlib.sha256(seed.encode()).digest()
-    while len(out) < n:
-        block = hashlib.sha256(block).digest()
-        out += block
-    return out[:n]
+    return hashlib.shake_128(seed.encode()).digest(n)
 
 
 def client(bundle, name, release):
@@ -89,6 +86,7 @@ def client(bundle, name, release):
     p.finish(**({"cordovaCompatibilityVersions": {"ios": "1"}} if name == "web.cordova" else {}))
 
 
+@functools.lru_cache
 def public(release):
     """The public folder: not cacheable, some of it new in each release, some of it the same."""
     return {

@@ -8,8 +8,8 @@ const fs = require('fs');
 const http = require('http');
 const path = require('path');
 
-const TYPES = { '.txt': 'text/plain; charset=utf-8', '.jpg': 'image/jpeg', '.ico': 'image/x-icon', '.svg': 'image/svg+xml',
-                '.html': 'text/html; charset=utf-8', '.json': 'application/json', '.map': 'application/json',
+const TYPES = { '.txt': 'text/plain; charset=utf-8', '.html': 'text/html; charset=utf-8', '.json': 'application/json',
+                '.map': 'application/json', '.jpg': 'image/jpeg', '.ico': 'image/x-icon', '.svg': 'image/svg+xml',
                 '.woff2': 'font/woff2' };
 const KINDS = { js: 'application/javascript; charset=UTF-8', 'dynamic js': 'application/javascript; charset=UTF-8',
                 css: 'text/css; charset=UTF-8', json: 'application/json; charset=UTF-8' };
@@ -58,8 +58,8 @@ function find(raw, agent) {
 
 function app(req, res) {
   const body = `app: ${req.method} ${req.url}`;
-  res.writeHead(req.url.startsWith('/missing') ? 404 : 200,
-                { 'X-From': 'app', 'Content-Type': 'text/html; charset=utf-8', 'Content-Length': Buffer.byteLength(body) });
+  res.writeHead(200, { 'X-From': 'app', 'Content-Type': 'text/html; charset=utf-8',
+                       'Content-Length': Buffer.byteLength(body) });
   res.end(body);
 }
 
