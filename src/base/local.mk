@@ -18,4 +18,5 @@ src_libbase_a_SOURCES = \
 	src/base/map.h \
 	src/base/str.h \
 	src/base/units.c \
-	src/base/units.h
+	src/base/units.h \
+	src/base/utf8.h

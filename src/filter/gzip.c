@@ -81,7 +81,7 @@ static const char *refusal(const struct request *r, struct str *type)
     if (has_length && (length == 0 || length < g->min_length))
         return "no: shorter than gzip.min_length";
     *type = p->stored ? p->type : field ? field->value : STR_NONE;
-    if (!is_listed(g, *type))
+    if (type->n == 0 || !is_listed(g, *type))
         return "no: not one of gzip.types";
     if (fields_get(&p->fields, F_CONTENT_ENCODING) || (fields_get(&p->fields, F_CONTENT_RANGE) && !is_file))
         return "no: coded already, or a part";

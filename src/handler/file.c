@@ -20,8 +20,10 @@
 
 #include "base/log.h"
 #include "base/map.h"
+#include "handler/autoindex.h"
 #include "handler/file_cache.h"
 #include "handler/file_path.h"
+#include "handler/file_sibling.h"
 #include "http/cond.h"
 #include "http/date.h"
 #include "http/range.h"
@@ -205,7 +207,7 @@ static void send_head(struct request *r, struct file *f, const struct file *head
     r->resp.is_own = true;
     r->resp.block = block;
     r->resp.type = head->type;
-    r->resp.stored = &f->stored;
+    r->resp.stored = head->coding_line > 0 ? NULL : &f->stored; /* coded already: not for a filter */
     if (r->s->expires.kind != EXPIRES_OFF && !head->says_expiry)
         add_expires(r, head);
     respond_head(r);
@@ -231,7 +233,7 @@ static void send_range(struct request *r, struct file *f, const struct file *hea
  * §15.4.5). */
 static void send_not_modified(struct request *r, struct file *f, const struct file *head)
 {
-    send_head(r, f, head, str_skip(head->block, head->type_line), 304);
+    send_head(r, f, head, str_skip(head->block, head->type_line + head->coding_line), 304);
     respond_end(r, NULL);
 }
 
@@ -489,10 +491,18 @@ static enum handled file_start(struct request *r)
         redirect_to_folder(r);
         return HANDLED;
     }
+    if (error == EISDIR && r->s->autoindex != AUTOINDEX_OFF && !a->u.file.or_proxy) {
+        error = autoindex_serve(r, cache, &want);
+        if (error == 0) {
+            note(r, want.path, "a folder; listed");
+            return HANDLED;
+        }
+    }
     if (error)
         return miss(r, want.path, error);
     note(r, want.path, "served");
-    file_serve(r, f, f);
+    if (!sibling_serve(r, cache, &want, f))
+        file_serve(r, f, f);
     return HANDLED;
 }
 

@@ -359,6 +359,7 @@ static void print_block(struct file *f, const struct draft *d, char *text, size_
     f->block = str_of(text, n);
     f->type = str_of(text + sizeof("Content-Type: ") - 1, type.n);
     f->type_line = (size_t)head;
+    f->is_dense = mime_is_dense(type);
     f->validators = (struct validators){ .etag = etag_n ? str_of(text + tag, etag_n) : STR_NONE,
                                          .last_modified = has_date ? modified : -1 };
 }
@@ -522,16 +523,31 @@ int file_cache_get(struct file_cache *c, const struct file_want *want, struct fi
     return load(c, want, root, hash, out);
 }
 
-int file_cache_folder(struct file_cache *c, const struct file_want *want)
+int file_cache_open(struct file_cache *c, const struct file_want *want, int flags)
 {
     struct root *root = root_get(&c->roots, want->root, want->root_hash, want->now_ms), *via;
-    if (!root)
-        return ENOMEM;
-    if (root->fd < 0)
-        return root->error;
-    int fd = open_wanted(c, want, root, O_PATH | O_DIRECTORY, &via);
+    if (!root || root->fd < 0) {
+        errno = root ? root->error : ENOMEM;
+        return -1;
+    }
+    return open_wanted(c, want, root, flags, &via);
+}
+
+int file_cache_folder(struct file_cache *c, const struct file_want *want)
+{
+    int fd = file_cache_open(c, want, O_PATH | O_DIRECTORY);
     if (fd < 0)
         return errno;
     close(fd);
     return 0;
+}
+
+int file_cache_look(struct file_cache *c, const struct file_want *want, struct file_id *id)
+{
+    int fd = file_cache_open(c, want, O_PATH);
+    if (fd < 0)
+        return errno;
+    int error = stat_regular(fd, id);
+    close(fd);
+    return error;
 }

@@ -47,6 +47,10 @@ struct file {
     bool says_expiry; /* the block has a Cache-Control: `expires` does not apply */
     bool has_sha1;    /* sha1 is that of the content; made by who needs it */
     unsigned char sha1[20];
+    bool is_dense;        /* its type is compressed by nature */
+    bool knows_siblings;  /* siblings has been looked up */
+    uint8_t siblings;     /* file_sibling.c: a bit for each that is there */
+    uint64_t siblings_ms; /* when that was looked up */
     uint64_t checked_ms; /* by its path */
     uint64_t looked_ms;  /* by its descriptor */
     uint64_t used_ms;
@@ -58,7 +62,8 @@ struct file {
     struct validators validators;
     struct str block; /* "Content-Type: ...\r\n" and the other lines; see struct response */
     struct str type;  /* the value of Content-Type, within block */
-    size_t type_line; /* bytes of the first line: a 304 leaves it out */
+    size_t type_line;   /* bytes of the first line: a 304 leaves it out */
+    size_t coding_line; /* bytes of the second if that is Content-Encoding, as in the head of a sibling: likewise */
     struct str path;  /* below root; NUL-terminated */
 };
 #define FILE_MAGIC 0x46494c45u
@@ -86,6 +91,11 @@ void file_cache_free(struct file_cache *c);
 int file_cache_get(struct file_cache *c, const struct file_want *want, struct file **out) MUST_USE;
 /* Is this path (may be empty) a folder? 0 or an errno. Nothing is remembered. */
 int file_cache_folder(struct file_cache *c, const struct file_want *want) MUST_USE;
+
+/* Opens what the path leads to; nothing is remembered. -1: errno. The descriptor is the caller's. */
+int file_cache_open(struct file_cache *c, const struct file_want *want, int flags) MUST_USE;
+/* What the path leads to now, if that is a regular file. 0 or an errno. Nothing is remembered. */
+int file_cache_look(struct file_cache *c, const struct file_want *want, struct file_id *id) MUST_USE;
 
 /* Keeps f and its descriptor until the lease is released. */
 struct lease file_lease(struct file *f);

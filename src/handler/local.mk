@@ -1,5 +1,7 @@
 noinst_LIBRARIES += src/libhandler.a
 src_libhandler_a_SOURCES = \
+	src/handler/autoindex.c \
+	src/handler/autoindex.h \
 	src/handler/builtin.c \
 	src/handler/builtin.h \
 	src/handler/file.c \
@@ -8,6 +10,8 @@ src_libhandler_a_SOURCES = \
 	src/handler/file_cache.h \
 	src/handler/file_path.c \
 	src/handler/file_path.h \
+	src/handler/file_sibling.c \
+	src/handler/file_sibling.h \
 	src/handler/fixed.c \
 	src/handler/fixed.h \
 	src/handler/meteor.c \

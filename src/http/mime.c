@@ -136,3 +136,21 @@ struct str mime_of(struct str file_name)
     }
     return STR("application/octet-stream");
 }
+
+bool mime_is_dense(struct str type)
+{
+    static const struct str plain[] = { { "image/svg+xml", 13 }, { "image/x-icon", 12 }, { "image/bmp", 9 } };
+    static const struct str dense[] = {
+        { "image/", 6 }, { "video/", 6 }, { "audio/", 6 }, { "font/woff", 9 },
+        { "application/gzip", 16 }, { "application/zip", 15 }, { "application/zstd", 16 },
+        { "application/x-brotli", 20 }, { "application/x-bzip2", 19 }, { "application/x-xz", 16 },
+        { "application/x-7z-compressed", 27 }, { "application/vnd.rar", 19 },
+    };
+    for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++)
+        if (str_eq_nocase(type, plain[i]))
+            return false;
+    for (size_t i = 0; i < sizeof dense / sizeof dense[0]; i++)
+        if (str_eq_nocase(str_take(type, dense[i].n), dense[i]))
+            return true;
+    return false;
+}

@@ -9,4 +9,7 @@
  * "; charset=utf-8". The span is static. */
 struct str mime_of(struct str file_name);
 
+/* Is a file of this type compressed by nature: an image, a film, an archive? */
+bool mime_is_dense(struct str type);
+
 #endif

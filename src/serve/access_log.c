@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "base/utf8.h"
 #include "serve/vars.h"
 
 enum {
@@ -105,23 +106,6 @@ static void put_combined(struct line *l, const struct request *r)
     put_field(l, r, F_REFERER);
     put(l, STR(" "));
     put_field(l, r, F_USER_AGENT);
-}
-
-/* Bytes of the UTF-8 sequence at s, 0 if it is none. */
-static size_t utf8_length(struct str s)
-{
-    unsigned char c = (unsigned char)s.p[0];
-    size_t n = c < 0xc2 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 0;
-    if (n == 0 || n > s.n)
-        return 0;
-    unsigned char second = (unsigned char)s.p[1];
-    if ((c == 0xe0 && second < 0xa0) || (c == 0xed && second > 0x9f) || (c == 0xf0 && second < 0x90) ||
-        (c == 0xf4 && second > 0x8f))
-        return 0;
-    for (size_t i = 1; i < n; i++)
-        if (((unsigned char)s.p[i] & 0xc0) != 0x80)
-            return 0;
-    return n;
 }
 
 static void put_json_string(struct line *l, struct str s)

@@ -234,7 +234,7 @@ def test_a_renamed_over_and_a_deleted_file_are_noticed_within_a_second(site):
 
 
 def test_a_swapped_release_link_is_served_and_a_deleted_release_is_not(weir):
-    w = weir('sites = ( { listen = "127.0.0.1:@PORT@"; root = "current"; } );',
+    w = weir('workers = 1; sites = ( { listen = "127.0.0.1:@PORT@"; root = "current"; } );',
              files={"current/a": "one", "v2/a": "two"})
     assert w.get("/a").body == b"one"
     os.rename(os.path.join(w.dir, "current"), os.path.join(w.dir, "v1"))

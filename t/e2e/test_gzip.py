@@ -148,7 +148,7 @@ def test_c150_http_1_0(site, backend):
 
 
 def test_a_changed_file_is_compressed_anew(site):
-    w = site({"a.txt": TEXT}, top='file_cache = { valid = "10ms"; };')
+    w = site({"a.txt": TEXT}, top='workers = 1; file_cache = { valid = "10ms"; };')
     assert body_of(w.get("/a.txt", GZ)) == TEXT
     for i in range(5):
         fresh = w.write("public/fresh", TEXT[::-1] if i % 2 else TEXT.upper())

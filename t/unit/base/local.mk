@@ -28,3 +28,6 @@ t_unit_base_str_LDADD = src/libbase.a $(CMOCKA_LIBS) $(WEIR_LIBS)
 check_PROGRAMS += t/unit/base/units
 t_unit_base_units_SOURCES = t/unit/base/units.c
 t_unit_base_units_LDADD = src/libbase.a $(CMOCKA_LIBS) $(WEIR_LIBS)
+check_PROGRAMS += t/unit/base/utf8
+t_unit_base_utf8_SOURCES = t/unit/base/utf8.c
+t_unit_base_utf8_LDADD = src/libbase.a $(CMOCKA_LIBS)

@@ -67,12 +67,26 @@ static void test_order(void **state)
     }
 }
 
+static void test_dense(void **state)
+{
+    (void)state;
+    static const char *const dense[] = { "a.png", "a.jpg", "a.webp", "a.mp4", "a.mp3", "a.woff", "a.woff2", "a.zip",
+                                         "a.gz", "a.br", "a.zst", "a.7z", "a.xz" };
+    static const char *const plain[] = { "a.html", "a.js", "a.css", "a.svg", "a.json", "a.wasm", "a.ico", "a.ttf",
+                                         "a.bmp", "a.xml", "a", "a.tar" };
+    for (size_t i = 0; i < sizeof dense / sizeof dense[0]; i++)
+        assert_true(mime_is_dense(mime_of(str_c(dense[i]))));
+    for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++)
+        assert_false(mime_is_dense(mime_of(str_c(plain[i]))));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_types),
         cmocka_unit_test(test_unknown),
         cmocka_unit_test(test_order),
+        cmocka_unit_test(test_dense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
