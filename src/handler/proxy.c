@@ -22,6 +22,8 @@
 
 enum {
     RETRY_DELAY_MS = 1000,   /* redispatch = false: before the same server is asked again */
+    HOLD_DELAY_MS = 50,      /* before a server that does not accept is asked again; doubled up to ... */
+    HOLD_DELAY_MAX_MS = 400,
     ANSWER_FIELDS = 1000,    /* header lines of an answer */
 };
 
@@ -75,11 +77,26 @@ void proxy_note(struct proxy *p, uint16_t status)
 
 /* --- attempts --- */
 
+/* The wait is over, whatever ended it. */
+static void note_waited(struct proxy *p)
+{
+    struct request *r = p->r;
+    p->waited_ms += p->loop->w->loop->now_ms - p->queued_ms;
+    p->has_waited = true;
+    p->entry = NULL;
+    deadline_clear(&p->wait);
+    r->upstream_queue_time = seconds(&r->arena, p->waited_ms);
+}
+
 void proxy_release(struct proxy *p, bool is_reusable)
 {
     struct proxy_try *t = &p->t;
     struct upstream_conn *uc = t->uc;
     deadline_clear(&p->wait);
+    if (p->entry != NULL) {
+        queue_leave(p->entry);
+        note_waited(p);
+    }
     if (uc != NULL) {
         t->uc = NULL;
         deadline_clear(&uc->deadline);
@@ -107,36 +124,118 @@ static void give_up(struct proxy *p, enum fail f, int error, const char *detail)
     request_fail(p->r, f, error, detail);
 }
 
-/* redispatch = false: the second is over. */
-static void on_wait(struct deadline *d)
+static void on_queue_timeout(struct deadline *d)
 {
-    struct proxy *p = container_of(d, struct proxy, wait);
-    if (server_take(p->same))
-        try_start(p, p->same, false);
-    else
-        give_up(p, FAIL_NO_SERVER, 0, "maxconn requests are in flight on the server");
+    give_up(container_of(d, struct proxy, wait), FAIL_QUEUE_TIMEOUT, 0, NULL);
 }
 
-static bool remember_tried(struct proxy *p, struct server *s)
+static void on_granted(void *user, struct server *s)
 {
-    if (p->tried == NULL)
-        p->tried = arena_array(&p->r->arena, struct server *, p->conf->retries + 1);
-    if (p->tried == NULL)
+    struct proxy *p = user;
+    MAGIC_CHECK(p, PROXY_MAGIC);
+    note_waited(p);
+    if (s != NULL)
+        try_start(p, s, false);
+    else
+        give_up(p, FAIL_NO_SERVER, 0, "the server it belongs to");
+}
+
+static void wait_in_queue(struct proxy *p)
+{
+    struct request *r = p->r;
+    struct loop *l = p->loop->w->loop;
+    struct server *s;
+    if (p->query.bound == NULL)
+        p->query.bound = pick_owner(p->upstream, &p->query);
+    switch (queue_enter(p->upstream, &p->query, p->query.is_retry, l, on_granted, p, &p->entry, &s)) {
+    case QUEUE_TOOK:
+        if (s != NULL)
+            try_start(p, s, false);
+        else
+            give_up(p, FAIL_NO_SERVER, 0, "the server it belongs to");
+        break;
+    case QUEUE_WAITS:
+        r->doing = "waiting for a free slot";
+        p->queued_ms = l->now_ms;
+        deadline_set(l, &p->wait, DEADLINE_QUEUE, r->s->timeouts.queue, on_queue_timeout);
+        break;
+    case QUEUE_REFUSED:
+        give_up(p, FAIL_QUEUE_FULL, 0, NULL);
+        break;
+    case QUEUE_NO_MEMORY:
+        give_up(p, FAIL_NO_MEMORY, 0, NULL);
+        break;
+    }
+}
+
+/* Sends the request to a server now, or when its turn comes. False: there is none that could serve it. */
+static bool ask_server(struct proxy *p)
+{
+    bool is_possible;
+    struct server *s = NULL;
+    if (p->query.is_retry || !queue_has_waiters(p->upstream))
+        s = pick_server(p->upstream, &p->query, &is_possible);
+    else
+        is_possible = pick_is_possible(p->upstream, &p->query);
+    if (s != NULL)
+        try_start(p, s, false);
+    else if (is_possible)
+        wait_in_queue(p);
+    return s != NULL || is_possible;
+}
+
+static void on_held(struct deadline *d);
+
+/* `hold`: nobody accepts at present; after a while everyone is asked again. False: that is not wanted, or has lasted
+ * long enough. */
+static bool hold(struct proxy *p)
+{
+    struct loop *l = p->loop->w->loop;
+    if (p->conf->hold == 0)
         return false;
-    p->tried[p->n_tried++] = s;
+    if (p->hold_until_ms == 0)
+        p->hold_until_ms = l->now_ms + p->conf->hold;
+    if (l->now_ms >= p->hold_until_ms)
+        return false;
+    uint64_t ms = HOLD_DELAY_MS << (p->n_held < 3 ? p->n_held : 3);
+    p->n_held++;
+    p->query.n_tried = 0;
+    p->r->doing = "waiting for a server that accepts";
+    deadline_set(l, &p->wait, DEADLINE_QUEUE, ms < HOLD_DELAY_MAX_MS ? ms : HOLD_DELAY_MAX_MS, on_held);
     return true;
 }
 
 static void next_try(struct proxy *p)
 {
-    bool is_full;
-    const struct pick_query query = { .tried = p->tried, .n_tried = p->n_tried };
-    struct server *s = pick_server(p->upstream, &query, &is_full);
-    if (s == NULL) {
-        give_up(p, FAIL_NO_SERVER, 0, is_full ? "maxconn requests are in flight everywhere" : NULL);
-        return;
-    }
-    try_start(p, s, false);
+    if (!ask_server(p) && !hold(p))
+        give_up(p, FAIL_NO_SERVER, 0, NULL);
+}
+
+static void on_held(struct deadline *d)
+{
+    struct proxy *p = container_of(d, struct proxy, wait);
+    p->r->doing = NULL;
+    next_try(p);
+}
+
+/* redispatch = false: the second is over. */
+static void on_wait(struct deadline *d)
+{
+    struct proxy *p = container_of(d, struct proxy, wait);
+    if (!ask_server(p))
+        give_up(p, FAIL_NO_SERVER, 0, "the server it was sent to");
+}
+
+static bool remember_tried(struct proxy *p, struct server *s)
+{
+    struct pick_query *q = &p->query;
+    if (p->tried == NULL)
+        p->tried = arena_array(&p->r->arena, struct server *, p->conf->retries + 1);
+    if (p->tried == NULL)
+        return false;
+    p->tried[q->n_tried++] = s;
+    q->tried = p->tried;
+    return true;
 }
 
 /* May the request go out again after this failure? */
@@ -172,31 +271,36 @@ void proxy_failed(struct proxy *p, enum fail f, int error, const char *detail)
     if (fail_row(f)->side == SIDE_UPSTREAM)
         atomic_fetch_add_explicit(&s->failures, 1, memory_order_relaxed);
     proxy_release(p, false);
+    p->query.is_retry = true;
+    /* Whom nobody accepts may wait for long without using up its retries. */
+    bool is_unaccepted = may && fail_row(f)->retry == RETRY_UNSENT;
     if (!may || p->retries >= p->conf->retries) {
-        give_up(p, f, error, detail);
+        if (!is_unaccepted || !hold(p))
+            give_up(p, f, error, detail);
         return;
     }
     if (!p->conf->redispatch) {
         p->retries++;
-        p->same = s;
+        p->query.bound = s;
         request_log(p->r, LOG_WARN, error, "%s: the same server is asked again", fail_row(f)->symbol);
         deadline_set(p->loop->w->loop, &p->wait, DEADLINE_QUEUE, RETRY_DELAY_MS, on_wait);
         return;
     }
+    p->query.bound = NULL;
     if (!remember_tried(p, s)) {
         give_up(p, FAIL_NO_MEMORY, 0, NULL);
         return;
     }
-    bool is_full;
-    const struct pick_query query = { .tried = p->tried, .n_tried = p->n_tried };
-    struct server *other = pick_server(p->upstream, &query, &is_full);
-    if (other == NULL) {
-        give_up(p, f, error, detail);
+    if (!pick_is_possible(p->upstream, &p->query)) {
+        p->retries += !is_unaccepted;
+        if (!hold(p))
+            give_up(p, f, error, detail);
         return;
     }
     p->retries++;
     request_log(p->r, LOG_WARN, error, "%s: another server is asked", fail_row(f)->symbol);
-    try_start(p, other, false);
+    if (!ask_server(p)) /* it has gone this very moment */
+        give_up(p, f, error, detail);
 }
 
 /* --- the handler --- */
@@ -210,9 +314,8 @@ static enum fail fail_of_fields(enum proxy_fields_result result)
 static void explain(struct proxy *p, const struct fields *fields)
 {
     struct request *r = p->r;
-    const struct pick_query query = { 0 };
     bool is_full;
-    struct server *s = pick_server(p->upstream, &query, &is_full);
+    struct server *s = pick_server(p->upstream, &p->query, &is_full);
     request_note(r, "upstream", p->conf->name, p->conf->where);
     request_note(r, "server", s != NULL ? s->name : STR("none is usable"), p->conf->where);
     if (s != NULL)
@@ -241,6 +344,7 @@ static struct proxy *proxy_new(struct request *r)
         .head_count = ANSWER_FIELDS,
     };
     p->is_websocket = r->ops->upgrade != NULL && head_is_websocket(r->head);
+    p->query.is_tunnel = p->is_websocket;
     p->is_idempotent = method_is_idempotent(r->head->method);
     p->is_body_complete = r->head->body == BODY_NONE;
     r->handler_data = p;

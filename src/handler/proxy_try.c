@@ -11,9 +11,12 @@
  * early 413 must reach the client).
  */
 #include <errno.h>
+#include <sys/socket.h>
 
 #include "handler/proxy_try.h"
 #include "http/h1_write.h"
+
+enum { BACKLOG_DELAY_MS = 20 };
 
 static void connect_next(struct proxy *p, int error);
 
@@ -210,6 +213,23 @@ static const struct conn_events try_events = {
 
 /* --- the connection --- */
 
+static void on_again(struct deadline *d);
+
+/* A unix socket whose backlog is full: nothing would say when there is room (connect(2)). */
+static bool wait_for_backlog(struct proxy *p, int error)
+{
+    struct proxy_try *t = &p->t;
+    struct loop *l = p->loop->w->loop;
+    uint64_t limit = p->r->s->timeouts.connect;
+    if (error != EAGAIN || t->addrs[t->addr_at].u.sa.sa_family != AF_UNIX)
+        return false;
+    if (limit > 0 && l->now_ms - t->start_ms >= limit)
+        proxy_failed(p, FAIL_CONNECT_TIMEOUT, error, NULL);
+    else
+        deadline_set(l, &p->wait, DEADLINE_CONNECT, BACKLOG_DELAY_MS, on_again);
+    return true;
+}
+
 /* Tries the addresses from addr_at on; error: why the one before failed. */
 static void connect_from(struct proxy *p, int error)
 {
@@ -221,12 +241,19 @@ static void connect_from(struct proxy *p, int error)
             return;
         }
         error = errno;
+        if (wait_for_backlog(p, error))
+            return;
         if (error == EMFILE || error == ENFILE) {
             proxy_failed(p, FAIL_NO_DESCRIPTORS, error, NULL);
             return;
         }
     }
     proxy_failed(p, FAIL_CONNECT_FAILED, error, NULL);
+}
+
+static void on_again(struct deadline *d)
+{
+    connect_from(container_of(d, struct proxy, wait), 0);
 }
 
 static void connect_next(struct proxy *p, int error)

@@ -13,6 +13,7 @@
 #include "serve/handler.h"
 #include "serve/respond.h"
 #include "upstream/pool.h"
+#include "upstream/queue.h"
 
 enum {
     PROXY_KEEP = 64 * 1024,        /* of a request body, so that it can be sent again */
@@ -58,9 +59,14 @@ struct proxy {
     struct h1_limits limits;   /* of answers; borrowed by the reader */
     struct buf kept;           /* the body so far */
     struct server **tried;
-    unsigned n_tried, retries; /* retries: used up */
-    struct deadline wait;      /* before the same server is asked again ... */
-    struct server *same;       /* ... this one */
+    struct pick_query query;   /* who may serve it; the queue's while there is an entry */
+    struct queue_entry *entry; /* waiting for a slot; NULL: it does not */
+    struct deadline wait;      /* of the queue, or before a server is asked again */
+    uint64_t queued_ms;        /* since when it waits */
+    uint64_t waited_ms;        /* in the queue, earlier waits */
+    uint64_t hold_until_ms;    /* 0: it has not been held yet */
+    unsigned retries;          /* used up */
+    unsigned n_held;           /* waits for a server that accepts */
     struct proxy_try t;
     bool is_websocket : 1;
     bool is_idempotent : 1;
@@ -68,6 +74,7 @@ struct proxy {
     bool is_body_complete : 1; /* all of it has come from the client */
     bool is_body_paused : 1;   /* the client was told to wait */
     bool was_replayed : 1;     /* after a kept connection died */
+    bool has_waited : 1;       /* in the queue: the log says how long */
     bool is_over : 1;          /* answered, failed or aborted: nothing is held any more */
 };
 #define PROXY_MAGIC 0x50524f58u
@@ -75,7 +82,7 @@ struct proxy {
 /* proxy.c */
 /* The attempt has failed: another one, or the request fails. */
 void proxy_failed(struct proxy *p, enum fail f, int error, const char *detail);
-/* Lets go of connection, slot and kept body. is_reusable: the connection may serve another request. */
+/* Lets go of connection, slot, place in the queue and timer. is_reusable: the connection may serve another request. */
 void proxy_release(struct proxy *p, bool is_reusable);
 /* A line of the lists for the access log. */
 void proxy_note(struct proxy *p, uint16_t status);
@@ -92,6 +99,7 @@ void try_send_broke(struct proxy *p, int error);
 
 /* proxy_answer.c */
 void answer_on_readable(struct proxy *p);
+
 
 /* tunnel.c */
 /* Takes the server's connection over and, with r->resp filled, the client's. `early` was read from the server

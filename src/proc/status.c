@@ -93,7 +93,7 @@ static void print_upstream(FILE *f, const struct upstream *u)
     const struct server_set *set = atomic_load(&u->set);
     fputs("{\"name\":", f);
     control_print_string(f, u->name);
-    fputs(",\"servers\":[", f);
+    fprintf(f, ",\"waiting\":%u,\"servers\":[", atomic_load(&u->queue.waiting));
     for (unsigned i = 0; i < set->n; i++) {
         const struct server *v = set->entries[i].server;
         fputs(i > 0 ? ",{\"address\":" : "{\"address\":", f);

@@ -151,6 +151,7 @@ static const struct member members[] = {
     { "user_agent", { .var = VAR_HTTP, .text = { "user-agent", 10 } }, false },
     { "upstream_addr", { .var = VAR_UPSTREAM_ADDR }, false },
     { "upstream_status", { .var = VAR_UPSTREAM_STATUS }, false },
+    { "upstream_queue_time", { .var = VAR_UPSTREAM_QUEUE_TIME }, false },
     { "upstream_connect_time", { .var = VAR_UPSTREAM_CONNECT_TIME }, false },
     { "upstream_header_time", { .var = VAR_UPSTREAM_HEADER_TIME }, false },
     { "upstream_response_time", { .var = VAR_UPSTREAM_RESPONSE_TIME }, false },

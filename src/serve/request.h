@@ -140,6 +140,7 @@ struct request {
     uint64_t body_sent, head_bytes_sent;
     struct str id;                   /* by request_id */
     struct str upstream_addr, upstream_status, upstream_connect_time, upstream_header_time, upstream_response_time;
+    struct str upstream_queue_time;  /* empty: it has not waited for a slot */
 };
 
 #define REQUEST_MAGIC 0x52455155u

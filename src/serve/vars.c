@@ -179,6 +179,8 @@ struct str vars_value(struct request *r, const struct template_piece *v)
         return r->upstream_connect_time;
     case VAR_UPSTREAM_HEADER_TIME:
         return r->upstream_header_time;
+    case VAR_UPSTREAM_QUEUE_TIME:
+        return r->upstream_queue_time;
     case VAR_UPSTREAM_RESPONSE_TIME:
         return r->upstream_response_time;
     case VAR_UPSTREAM_STATUS:

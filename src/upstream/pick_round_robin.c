@@ -4,7 +4,8 @@
  * goes to the server that lags most behind its share, so that a weight of 5 is never 5 in a row. At run time a
  * request takes the next place of that round from one counter shared by all loops: the distribution is exact whatever
  * loop a client lands on. A place whose server cannot be had is passed over by taking the next one, which spreads its
- * share over the others.
+ * share over the others. Further attempts go by a counter of their own: if they moved the common one, each request
+ * might begin where the last one failed, and a dead server's neighbour would get its whole share.
  */
 #include <stdlib.h>
 
@@ -87,8 +88,9 @@ static bool prepare(struct server_set *set)
 static struct server *choose(struct upstream *u, const struct server_set *set, const struct pick_query *q, bool backup)
 {
     unsigned n = set->n_order[backup];
+    atomic_ullong *position = q->is_retry ? &u->retry_position : &u->position;
     for (unsigned step = 0; step < n && step < STEPS_MAX; step++) {
-        uint64_t place = atomic_fetch_add_explicit(&u->position, 1, memory_order_relaxed) % n;
+        uint64_t place = atomic_fetch_add_explicit(position, 1, memory_order_relaxed) % n;
         const struct set_entry *e = &set->entries[set->order[backup][place]];
         if (pick_is_usable(e, q, backup) && server_take(e->server))
             return e->server;

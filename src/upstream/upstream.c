@@ -13,7 +13,9 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "upstream/pick.h"
+#include "upstream/queue.h"
 #include "upstream/resolve.h"
 
 struct upstream_table {
@@ -36,7 +38,7 @@ struct upstream_table *upstream_table_new(void)
 bool server_take(struct server *s)
 {
     unsigned limit = atomic_load_explicit(&s->maxconn, memory_order_relaxed);
-    unsigned now = atomic_load_explicit(&s->in_flight, memory_order_relaxed);
+    unsigned now = atomic_load(&s->in_flight); /* in one order with the queue's `waiting` */
     do
         if (limit > 0 && now >= limit)
             return false;
@@ -47,8 +49,17 @@ bool server_take(struct server *s)
 
 void server_give(struct server *s)
 {
-    unsigned before = atomic_fetch_sub_explicit(&s->in_flight, 1, memory_order_release);
+    struct upstream *u = s->upstream;
+    unsigned before = atomic_fetch_sub(&s->in_flight, 1);
     CHECK(before > 0);
+    if (u != NULL && atomic_load(&u->queue.waiting) > 0)
+        queue_pass(s);
+}
+
+bool server_is_ejected(struct server *s)
+{
+    uint64_t until = atomic_load_explicit(&s->ejected_until, memory_order_relaxed);
+    return UNLIKELY(until != 0) && until > clock_monotonic_ms();
 }
 
 /* Only a name's addresses ever change. */
@@ -126,7 +137,13 @@ static bool id_take(struct upstream_table *t, unsigned *id)
 static void server_free(struct upstream_table *t, struct server *s)
 {
     t->ids[s->id] = 0;
-    list_remove(&s->link);
+    if (s->upstream != NULL) {
+        pthread_mutex_lock(&s->upstream->queue.mutex);
+        list_remove(&s->link);
+        pthread_mutex_unlock(&s->upstream->queue.mutex);
+    } else {
+        list_remove(&s->link);
+    }
     pthread_mutex_destroy(&s->mutex);
     free(s);
 }
@@ -153,6 +170,7 @@ static struct server *server_new(struct upstream_table *t, const struct server_c
     s->endpoint = c->endpoint;
     s->endpoint.host = str_of(host, c->endpoint.host.n);
     list_init(&s->link);
+    list_init(&s->waiting);
     pthread_mutex_init(&s->mutex, NULL);
     if (c->endpoint.kind == ENDPOINT_NAME) {
         server_resolve(s);
@@ -171,6 +189,8 @@ static void set_free(struct server_set *set)
         return;
     free(set->order[0]);
     free(set->order[1]);
+    free(set->table[0]);
+    free(set->table[1]);
     free(set->entries);
     free(set);
 }
@@ -212,7 +232,6 @@ static struct server_set *set_new(struct upstream_table *t, const struct upstrea
         };
         set->has_backup |= sc->backup;
     }
-    if (set->pick->prepare != NULL && !set->pick->prepare(set))
         goto fail;
     return set;
 fail:
@@ -231,15 +250,22 @@ static void commit(struct upstream_table *t, struct upstream *u, const struct up
 {
     list_each(it, &u->servers)
         atomic_store(&list_entry(it, struct server, link)->retired, true);
+    pthread_mutex_lock(&u->queue.mutex);
     while (!list_is_empty(fresh)) {
         struct list *it = fresh->next;
         list_remove(it);
         list_append(&u->servers, it);
+        list_entry(it, struct server, link)->upstream = u;
     }
+    pthread_mutex_unlock(&u->queue.mutex);
+    atomic_store(&u->queue_size, bounded(c->queue_size));
+    atomic_store(&u->redispatch, c->redispatch);
     for (unsigned i = 0; i < set->n; i++) {
         struct server *s = set->entries[i].server;
         atomic_store(&s->maxconn, bounded(c->servers[i].maxconn));
         atomic_store(&s->keepalive, bounded(c->servers[i].keepalive));
+        atomic_store(&s->max_tunnels, bounded(c->servers[i].max_tunnels));
+        atomic_store(&s->queue_size, bounded(c->servers[i].queue_size));
         atomic_store(&s->retired, false);
     }
     struct server_set *old = atomic_exchange_explicit(&u->set, set, memory_order_acq_rel);
@@ -247,6 +273,7 @@ static void commit(struct upstream_table *t, struct upstream *u, const struct up
         old->next = t->retired;
         t->retired = old;
     }
+    queue_dispatch(u);
 }
 
 /* --- the table --- */
@@ -271,6 +298,8 @@ static struct upstream *upstream_new(struct str name)
     u->name = str_of((char *)(u + 1), name.n);
     list_init(&u->servers);
     list_init(&u->link);
+    list_init(&u->queue.any);
+    pthread_mutex_init(&u->queue.mutex, NULL);
     return u;
 }
 
@@ -280,6 +309,7 @@ static void upstream_free(struct upstream_table *t, struct upstream *u)
         server_free(t, list_entry(it, struct server, link));
     set_free(atomic_load(&u->set));
     list_remove(&u->link);
+    pthread_mutex_destroy(&u->queue.mutex);
     free(u);
 }
 
@@ -311,8 +341,9 @@ static void drop_change(struct upstream_table *t, struct change *change)
     list_each_safe(it, next, &change->fresh)
         server_free(t, list_entry(it, struct server, link));
     set_free(change->set);
-    if (change->is_new)
+    if (change->is_new) {
         free(change->u);
+    }
 }
 
 bool upstream_table_apply(struct upstream_table *t, const struct conf *conf, struct upstream **by_index)

@@ -16,6 +16,15 @@
 
 enum { SERVER_ADDRS = 8 }; /* addresses of one name that are tried */
 
+/* Why a server takes no requests. */
+enum {
+    BARRED_CHECK = 1, /* its health checks fail */
+    BARRED_DOWN = 2,  /* an operator said so */
+    BARRED_DRAIN = 4, /* an operator said so */
+};
+
+struct upstream;
+
 /* One backend. A name with several addresses is still one server: they are tried in turn. */
 struct server {
     uint32_t magic;
@@ -30,11 +39,18 @@ struct server {
     atomic_uint learnt_ms;     /* how long it keeps an idle connection, by its last Keep-Alive: timeout; 0: unknown */
     atomic_uint preferred;     /* index into addrs of the one that worked last */
     atomic_uint n_resolved;    /* addresses known; 0: cannot be used */
+    atomic_uint max_tunnels;   /* 0: none */
+    atomic_uint queue_size;    /* requests bound to it that may wait */
+    atomic_uint barred;        /* of BARRED_; 0: it may have requests */
+    atomic_ullong ejected_until; /* it fails too often: not before then (clock_monotonic_ms); 0: it does not */
     atomic_bool retired;       /* no configuration in force names it */
     atomic_ullong requests, connects, reuses, failures;
     pthread_mutex_t mutex;     /* of `addrs`, for names only */
     struct addr addrs[SERVER_ADDRS];
     struct list link;          /* upstream->servers */
+    struct upstream *upstream;
+    struct list waiting;       /* requests bound to it, under the queue's mutex */
+    unsigned n_waiting;
 };
 #define SERVER_MAGIC 0x53525652u
 
@@ -55,7 +71,19 @@ struct server_set {
     bool has_backup;
     uint16_t *order[2];        /* round robin: indexes of entries, of the primaries and of the backups */
     unsigned n_order[2];
+    uint16_t *table[2];        /* hash: the index of the entry for each place */
+    uint64_t seed;             /* random */
     struct server_set *next;   /* of the retired ones */
+};
+
+/* Who waits for a slot (queue.c). */
+struct queue {
+    pthread_mutex_t mutex;
+    atomic_uint waiting;       /* entries in all FIFOs; read without the mutex */
+    struct list any;           /* those that any server may serve */
+    unsigned n_any, n_bound;
+    uint64_t arrivals;
+    struct queue_entry *entering;
 };
 
 struct upstream {
@@ -63,7 +91,11 @@ struct upstream {
     struct str name;
     _Atomic(struct server_set *) set;
     atomic_ullong position;    /* round robin's, shared by all loops */
-    struct list servers;       /* every server that is not freed yet; the table's thread only */
+    atomic_ullong retry_position;
+    atomic_uint queue_size;
+    atomic_bool redispatch;
+    struct queue queue;
+    struct list servers;       /* every server that is not freed yet; changed by the table's thread under queue.mutex */
     struct list link;          /* table->upstreams */
     bool is_seen;              /* by the configuration being applied */
 };
@@ -85,7 +117,16 @@ void upstream_table_free(struct upstream_table *t);
 
 /* Takes a slot for one request. False: maxconn are in flight. Exact over all threads. */
 bool server_take(struct server *s) MUST_USE;
+/* Gives it back, or on to whoever has waited longest. */
 void server_give(struct server *s);
+/* Requests in flight and open tunnels. */
+static inline unsigned server_load(const struct server *s)
+{
+    return atomic_load_explicit(&s->in_flight, memory_order_relaxed) +
+        atomic_load_explicit(&s->tunnels, memory_order_relaxed);
+}
+/* Does it fail too often to be used while there are others? */
+bool server_is_ejected(struct server *s);
 /* Copies the addresses to try, at most max, the one that worked last before the others. Any thread. */
 unsigned server_addresses(struct server *s, struct addr *out, unsigned max);
 /* This one has just worked where others have not. */

@@ -1,9 +1,12 @@
 check_PROGRAMS += t/unit/upstream/pick_round_robin
 t_unit_upstream_pick_round_robin_SOURCES = t/unit/upstream/pick_round_robin.c
-t_unit_upstream_pick_round_robin_LDADD = src/libupstream.a src/libbase.a $(CMOCKA_LIBS) $(WEIR_LIBS)
+t_unit_upstream_pick_round_robin_LDADD = src/libupstream.a src/libnet.a src/libbase.a $(CMOCKA_LIBS) $(WEIR_LIBS)
 check_PROGRAMS += t/unit/upstream/pool
 t_unit_upstream_pool_SOURCES = t/unit/upstream/pool.c
 t_unit_upstream_pool_LDADD = src/libupstream.a src/libnet.a src/libbase.a $(CMOCKA_LIBS) $(WEIR_LIBS)
 check_PROGRAMS += t/unit/upstream/upstream
 t_unit_upstream_upstream_SOURCES = t/unit/upstream/upstream.c
-t_unit_upstream_upstream_LDADD = src/libupstream.a src/libbase.a $(CMOCKA_LIBS) $(WEIR_LIBS)
+t_unit_upstream_upstream_LDADD = src/libupstream.a src/libnet.a src/libbase.a $(CMOCKA_LIBS) $(WEIR_LIBS)
+check_PROGRAMS += t/unit/upstream/queue
+t_unit_upstream_queue_SOURCES = t/unit/upstream/queue.c
+t_unit_upstream_queue_LDADD = src/libupstream.a src/libnet.a src/libbase.a $(CMOCKA_LIBS) $(WEIR_LIBS)
