@@ -175,7 +175,7 @@ def test_c030_where_two_readers_would_differ_a_backend_is_not_asked(front, targe
 
 def test_c035_malformed_escapes(front):
     paths = [b"/foo%", b"/a%z", b"/a%4", b"/%zz", b"/%NETHOOD%", b"/%", b"/%0", b"/%0g", b"/%g0", b"/%%", b"/%u0041",
-             b"/a%2", b"/%-1", 
+             b"/a%2", b"/%-1",
              b"/%+1", b"/%1%41", b"/a%2?x=%41", b"/%00", b"/a%00b", b"/a.txt%00", b"/a.txt%00.jpg", b"/%25%",
              b"/%\xff\xff"]
     front.refused({repr(p): get(p) for p in paths})
