@@ -16,7 +16,7 @@ static enum handled builtin_start(struct request *r)
         request_fail(r, FAIL_NOT_FOUND, 0, "this builtin is not part of this version");
         return HANDLED;
     }
-    bool draining = r->w->shared && atomic_load_explicit(&r->w->shared->draining, memory_order_relaxed);
+    bool draining = r->w->shared && atomic_load_explicit(&r->w->shared->unready, memory_order_relaxed);
     respond_field(r, F_CACHE_CONTROL, STR("no-store"));
     respond_simple(r, draining ? 503 : 200, STR("text/plain; charset=utf-8"),
                    draining ? STR("draining\n") : STR("ready\n"));

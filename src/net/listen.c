@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -234,7 +235,16 @@ void listener_start(struct listener *l)
 {
     ev_io_init(&l->accept, on_ready, l->fd, EV_READ);
     ev_init(&l->pause, on_pause_over);
+    if (l->tcp) /* accepted sockets inherit it: one call less for each (tcp(7)) */
+        setsockopt(l->fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
     ev_io_start(l->loop->ev, &l->accept);
+}
+
+void listener_sweep(struct listener *l)
+{
+    struct pollfd p = { .fd = l->fd, .events = POLLIN };
+    for (int i = 0; i < 64 && ev_is_active(&l->accept) && poll(&p, 1, 0) > 0; i++)
+        on_ready(l->loop->ev, &l->accept, EV_READ);
 }
 
 void listener_stop(struct listener *l)

@@ -37,6 +37,8 @@ struct listener {
 /* Starts accepting: at most 64 a turn. Fill loop, fd, tcp, on_accept, owner first. on_accept may stop or pause it. */
 void listener_start(struct listener *l);
 void listener_stop(struct listener *l);
+/* Accepts what is waiting now: before a stop that is to be the last. */
+void listener_sweep(struct listener *l);
 /* Pauses accepting for 100 ms (descriptors or clients are at their limit). */
 void listener_pause(struct listener *l);
 

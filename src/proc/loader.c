@@ -5,8 +5,9 @@
  * thread collects a finished generation or nothing; whatever failed, the one in force is untouched. One job at a time,
  * because the upstream table takes one caller at a time.
  *
- * Some settings cannot change under way. Those are named in the log, and the rest of the new configuration is taken; an
- * address that is listened on may not disappear, because clients that came through it are routed by it.
+ * Some settings cannot change under way. Those are named in the log, and the rest of the new configuration is taken.
+ * Addresses that are new are opened here, last of all that may fail, because a socket that was opened by mistake takes
+ * connections; if one cannot be had, the whole load is refused.
  */
 #include "proc/loader.h"
 
@@ -17,6 +18,7 @@
 
 #include "base/log.h"
 #include "conf/diff.h"
+#include "proc/sup_call.h"
 #include "serve/handler.h"
 
 void loader_log_findings(struct conf_result *r)
@@ -39,58 +41,58 @@ static bool same_cpus(const struct conf *a, const struct conf *b)
            (n == 0 || memcmp(a->cpu_affinity, b->cpu_affinity, n * sizeof *a->cpu_affinity) == 0);
 }
 
-static bool listens_on(const struct conf *c, struct str text)
-{
-    for (unsigned i = 0; i < c->n_listens; i++)
-        if (str_eq(c->listens[i].text, text))
-            return true;
-    return false;
-}
-
-/* What the new configuration asks for and only a restart brings. False: it cannot be taken at all. */
-static bool check_restart(const struct conf *old, const struct conf *new)
+/* What the new configuration asks for and only a restart brings. */
+static void check_restart(const struct conf *old, const struct conf *new)
 {
     const struct {
         const char *name;
         bool same;
+        const char *needs;
     } rows[] = {
-        { "workers", old->workers == new->workers },
-        { "cpu_affinity", same_cpus(old, new) },
-        { "user", str_eq(old->user, new->user) },
-        { "control", str_eq(old->control, new->control) },
-        { "limits.clients", old->limits.clients == new->limits.clients },
+        { "workers", old->workers == new->workers, "an upgrade" },
+        { "cpu_affinity", same_cpus(old, new), "an upgrade" },
+        { "user", str_eq(old->user, new->user), "a restart" },
+        { "control", str_eq(old->control, new->control), "a restart" },
+        { "pid_file", str_eq(old->pid_file, new->pid_file), "a restart" },
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (!rows[i].same)
-            log_write(LOG_WARN, "%s has changed: it needs a restart and stays as it is until then", rows[i].name);
-    for (unsigned i = 0; i < new->n_listens; i++)
-        if (!listens_on(old, new->listens[i].text))
-            log_write(LOG_WARN, "listen %.*s is new: it needs a restart, nobody listens there until then",
-                      STR_ARG(new->listens[i].text));
+            log_write(LOG_WARN, "%s has changed: it needs %s and stays as it is until then", rows[i].name,
+                      rows[i].needs);
+}
+
+static void close_new(struct loader *l)
+{
+    while (l->opened.n > 0)
+        sup_call_unlisten(l->calls, &l->opened, l->opened.all[0]);
+    listeners_close(&l->opened);
+}
+
+/* Addresses that nobody listens on yet, into l->opened. False: every one that cannot be had was logged, and none is
+ * left open. */
+static bool open_new(struct loader *l, const struct conf *conf)
+{
     bool ok = true;
-    for (unsigned i = 0; i < old->n_listens; i++)
-        if (!listens_on(new, old->listens[i].text)) {
-            log_write(LOG_ERROR, "listen %.*s is gone from the configuration: that needs a restart",
-                      STR_ARG(old->listens[i].text));
-            ok = false;
-        }
+    for (unsigned i = 0; i < conf->n_listens; i++) {
+        const struct listen_conf *c = &conf->listens[i];
+        const char *step;
+        if (listeners_find(l->listeners, c->text) != NULL ||
+            sup_call_listen(l->calls, &l->opened, c, sockets_wanted(c, l->n_loops), &step))
+            continue;
+        listeners_log_failure(conf, c, step, errno);
+        ok = false;
+    }
+    if (!ok)
+        close_new(l);
     return ok;
 }
 
-/* All findings as text, for whoever asked for the load. */
-static char *findings_of(struct conf_result *r)
+static void print_findings(FILE *f, struct conf_result *r)
 {
-    char *text = NULL;
-    size_t n = 0;
-    FILE *f = open_memstream(&text, &n);
-    if (f == NULL)
-        return NULL;
     for (const struct diagnostic *d = r->first; d != NULL; d = d->next) {
         struct str line = diagnostic_print(&r->arena, r, d);
         fwrite(line.p, 1, line.n, f);
     }
-    fclose(f);
-    return text;
 }
 
 static char *changes_of(const struct conf *old, const struct conf *new)
@@ -103,31 +105,53 @@ static char *changes_of(const struct conf *old, const struct conf *new)
     return copy;
 }
 
-static struct generation *load(struct loader *l)
+/* A checked configuration becomes a generation; takes it over in any case. NULL: logged, and nothing has changed. */
+static struct generation *build(struct loader *l, struct conf *conf)
 {
-    struct conf_result r;
-    conf_load(l->path, &r);
-    loader_log_findings(&r);
-    l->findings = findings_of(&r);
-    struct conf *conf = r.conf;
-    conf_result_free(&r);
-    if (conf == NULL)
+    check_restart(l->in_force, conf);
+    if (!log_writer_open(l->logs, conf, l->number)) {
+        conf_free(conf);
         return NULL;
-    if (!check_restart(l->in_force, conf) || !log_writer_open(l->logs, conf, l->number)) {
+    }
+    if (!open_new(l, conf)) {
+        log_writer_forget(l->logs, l->number);
         conf_free(conf);
         return NULL;
     }
     char *changes = changes_of(l->in_force, conf);
     struct generation *g = generation_new(conf, l->number, l->n_loops, l->upstreams, l->wake_fd);
     if (g == NULL) {
+        close_new(l);
         log_writer_forget(l->logs, l->number);
         free(changes);
-    } else {
-        l->changes = changes;
-        for (unsigned kind = 0; kind < ACTION_COUNT; kind++)
-            if (l->handlers[kind]->prepare != NULL)
-                l->handlers[kind]->prepare(conf);
+        return NULL;
     }
+    l->changes = changes;
+    for (unsigned kind = 0; kind < ACTION_COUNT; kind++)
+        if (l->handlers[kind]->prepare != NULL)
+            l->handlers[kind]->prepare(conf);
+    return g;
+}
+
+static struct generation *load(struct loader *l)
+{
+    struct conf_result r;
+    struct generation *g = NULL;
+    size_t n;
+    conf_load(l->path, &r);
+    loader_log_findings(&r);
+    FILE *f = open_memstream(&l->findings, &n);
+    if (f != NULL) {
+        print_findings(f, &r);
+        log_writer_tee(f); /* what else goes wrong is for whoever asked, too */
+    }
+    struct conf *conf = r.conf;
+    conf_result_free(&r);
+    if (conf != NULL)
+        g = build(l, conf);
+    log_writer_tee(NULL);
+    if (f != NULL)
+        fclose(f);
     return g;
 }
 

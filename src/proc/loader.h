@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "proc/generation.h"
+#include "proc/listeners.h"
 #include "proc/log_writer.h"
 
 enum loader_job { LOADER_CONF, LOADER_NAMES };
@@ -16,6 +17,8 @@ struct loader {
     struct log_writer *logs;
     struct upstream_table *upstreams;
     unsigned n_loops;
+    const struct listeners *listeners; /* in use; nobody changes them while a load runs */
+    int calls;                         /* to the supervisor */
     int wake_fd; /* written to when the job is done */
     const struct handler *const *handlers; /* by action_kind */
 
@@ -27,6 +30,7 @@ struct loader {
     uint64_t number;
     struct generation *result;
     char *findings; /* lines, of the last load; the loader's until the next one starts */
+    struct listeners opened; /* addresses that the result has and `listeners` has not: whoever collects takes them */
     char *changes;  /* what it changed (conf/diff.h); NULL if it was refused */
 };
 

@@ -2,6 +2,8 @@ noinst_LIBRARIES += src/libproc.a
 src_libproc_a_SOURCES = \
 	src/proc/activation.c \
 	src/proc/activation.h \
+	src/proc/addresses.c \
+	src/proc/addresses.h \
 	src/proc/control.c \
 	src/proc/control.h \
 	src/proc/crash.c \
@@ -26,6 +28,8 @@ src_libproc_a_SOURCES = \
 	src/proc/server.h \
 	src/proc/status.c \
 	src/proc/status.h \
+	src/proc/sup_call.c \
+	src/proc/sup_call.h \
 	src/proc/sup_files.c \
 	src/proc/sup_files.h \
 	src/proc/sup_link.c \

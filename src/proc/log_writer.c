@@ -69,6 +69,7 @@ struct log_writer {
 
 static atomic_int error_fd = STDERR_FILENO;
 static _Thread_local struct log_ring *thread_ring;
+static _Thread_local FILE *thread_tee;
 static _Thread_local char thread_mark[12] = "main";
 
 /* --- the error log's records --- */
@@ -99,6 +100,8 @@ static void sink(void *arg, enum log_level level, struct str text)
     memcpy(line + n, text.p, text.n);
     n += text.n;
     line[n++] = '\n';
+    if (thread_tee != NULL && level <= LOG_WARN)
+        fprintf(thread_tee, "%.*s\n", STR_ARG(text));
     if (thread_ring != NULL) {
         (void)log_ring_put(thread_ring, LOG_TARGET_ERROR, 0, str_of(line, n));
         return;
@@ -109,6 +112,11 @@ static void sink(void *arg, enum log_level level, struct str text)
     /* Whoever starts the server looks at the terminal, not into a file. */
     if (level <= LOG_ERROR && atomic_load(&w->starting) && log_writer_error_fd() != STDERR_FILENO)
         dprintf(STDERR_FILENO, "weir: %.*s\n", STR_ARG(text));
+}
+
+void log_writer_tee(FILE *f)
+{
+    thread_tee = f;
 }
 
 void log_writer_bind_thread(struct log_ring *ring, unsigned index)

@@ -3,6 +3,8 @@
 #ifndef PROC_LOG_WRITER_H
 #define PROC_LOG_WRITER_H
 
+#include <stdio.h>
+
 #include "conf/conf.h"
 #include "serve/log_ring.h"
 
@@ -32,6 +34,8 @@ void log_writer_free(struct log_writer *w);
 
 /* The calling thread's error records go to this ring, marked with the loop's index. */
 void log_writer_bind_thread(struct log_ring *ring, unsigned index);
+/* The calling thread's error records of level warn and worse also go to f, a line each; NULL ends it. */
+void log_writer_tee(FILE *f);
 /* Where the error log goes just now, for a signal handler; stderr's descriptor if there is none. */
 int log_writer_error_fd(void);
 

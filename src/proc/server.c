@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "proc/addresses.h"
 #include "proc/control.h"
 #include "proc/crash.h"
 #include "proc/generation.h"
@@ -63,12 +64,15 @@ struct process {
     struct generation *generations; /* newest first; the first one is in force */
     struct loop_thread *threads;
     unsigned n_threads;
+    struct worker **workers; /* of the threads */
+    struct addresses addresses;
     atomic_uint running; /* loop threads that have not ended */
     int signal_fd, wake_fd;
     struct loader loader;
     bool reload_again; /* HUP came during a load */
     struct control *control;              /* NULL: no control socket */
     uint64_t started_ms;
+    uint64_t descriptors; /* how many there may be */
     unsigned asked[CONTROL_CLIENTS];      /* who waits for the load that runs ... */
     unsigned asked_again[CONTROL_CLIENTS]; /* ... and for the one after it */
     unsigned n_asked, n_asked_again;
@@ -76,6 +80,9 @@ struct process {
     bool deaf;                    /* the sockets listen no more */
     bool told[2];                 /* to end: by a signal of its own, by one that the supervisor passed on */
     bool orphaned;                /* the supervisor has gone */
+    bool handed_over;             /* another server has taken over */
+    bool sent_no_more;            /* the loops have been told to accept no more */
+    unsigned upgrade_asker;       /* waits for an upgrade; 0: nobody */
     uint64_t stage_until, end_at; /* 0: never */
     uint64_t resolve_at;          /* 0: no names */
 };
@@ -118,28 +125,6 @@ static void *run_loop(void *arg)
     return NULL;
 }
 
-/* Gives each worker sockets of an address. There may be fewer or more than loops: each socket is watched, each loop
- * watches one. */
-static bool hand_out(struct process *p, const struct sockets *k, const struct listen_conf *listen)
-{
-    unsigned most = k->n > p->n_threads ? k->n : p->n_threads;
-    for (unsigned j = 0; j < most; j++)
-        if (!worker_listen(p->threads[j % p->n_threads].worker, k->fds[j % k->n], listen))
-            return false;
-    return true;
-}
-
-static bool hand_out_listeners(struct process *p)
-{
-    const struct conf *c = conf_of(p);
-    for (unsigned i = 0; i < c->n_listens; i++) {
-        const struct sockets *k = listeners_find(p->o->listeners, c->listens[i].text);
-        if (k == NULL || !hand_out(p, k, &c->listens[i]))
-            return false;
-    }
-    return true;
-}
-
 static bool make_workers(struct process *p)
 {
     const struct conf *c = conf_of(p);
@@ -157,8 +142,9 @@ static bool make_workers(struct process *p)
         if (t->worker == NULL || !worker_filter(t->worker, p->o->filters))
             return false;
         t->worker->ring = t->ring;
+        p->workers[i] = t->worker;
     }
-    return hand_out_listeners(p);
+    return true;
 }
 
 static bool start_threads(struct process *p)
@@ -269,6 +255,10 @@ static void reload(struct process *p)
         p->reload_again = true;
         return;
     }
+    if (addresses_is_busy(&p->addresses)) {
+        p->reload_again = true; /* a moment later: loader and addresses share the calls to the supervisor */
+        return;
+    }
     p->reload_again = false;
     for (; p->n_asked_again > 0; p->n_asked++)
         p->asked[p->n_asked] = p->asked_again[--p->n_asked_again];
@@ -320,6 +310,17 @@ static void answer_reload(struct process *p, bool is_taken)
     p->n_asked = 0;
 }
 
+static uint64_t set_clients_max(struct process *p, const struct conf *c)
+{
+    uint64_t clients = c->limits.clients > 0 ? c->limits.clients : p->descriptors / 2;
+    atomic_store(&p->shared.clients_max, clients < UINT32_MAX ? (unsigned)clients : UINT32_MAX);
+    if (clients > p->descriptors / 2)
+        log_write(LOG_WARN,
+                  "limits.clients = %llu needs up to %llu descriptors, and the limit is %llu (ulimit -n, LimitNOFILE=)",
+                  (unsigned long long)clients, (unsigned long long)(2 * clients), (unsigned long long)p->descriptors);
+    return clients;
+}
+
 static void on_loader_done(struct process *p)
 {
     bool was_conf = p->loader.job == LOADER_CONF;
@@ -329,6 +330,8 @@ static void on_loader_done(struct process *p)
         p->generations = g;
         for (unsigned i = 0; i < p->n_threads; i++)
             worker_adopt(p->threads[i].worker, &g->snapshot);
+        addresses_adopt(&p->addresses, g->next->snapshot.conf, g->snapshot.conf, &p->loader.opened);
+        set_clients_max(p, g->snapshot.conf);
         log_generation(p);
     } else if (was_conf) {
         log_write(LOG_ERROR, "reload refused: still on generation %llu",
@@ -376,13 +379,20 @@ static void on_accepts_no_more(struct loop *l, struct mail *mail)
     wake(t->process);
 }
 
-static void drain(struct process *p)
+/* After what tells the loops so. */
+static void ask_when_none_accepts(struct process *p)
 {
-    stop_workers(p, false);
-    for (unsigned i = 0; i < p->n_threads; i++) {
+    for (unsigned i = 0; i < p->n_threads && !p->sent_no_more; i++) {
         p->threads[i].accepts_no_more.run = on_accepts_no_more;
         mailbox_post(p->threads[i].worker->loop, &p->threads[i].accepts_no_more);
     }
+    p->sent_no_more = true;
+}
+
+static void drain(struct process *p)
+{
+    stop_workers(p, false);
+    ask_when_none_accepts(p);
 }
 
 static bool some_loop_accepts(const struct process *p)
@@ -401,7 +411,10 @@ static void enter(struct process *p, enum stage stage)
         const struct conf *c = conf_of(p);
         uint64_t now = clock_monotonic_ms();
         atomic_store(&p->shared.draining, true);
-        set_listeners(p, defer_off);
+        if (!p->handed_over) {
+            atomic_store(&p->shared.unready, true);
+            set_listeners(p, defer_off);
+        }
         p->stage_until = now + c->timeouts.lame_duck;
         p->end_at = c->timeouts.shutdown > 0 ? now + c->timeouts.shutdown : 0;
     } else if (stage == STAGE_DRAINING) {
@@ -424,9 +437,43 @@ static void stop(struct process *p, bool now)
     enter(p, STAGE_LAME_DUCK);
 }
 
+/* Another server accepts on the same sockets: they stay as they are. The clients of this one are served as in any
+ * draining; nothing tells a balancer in front that this host is going. */
+static void hand_over(struct process *p)
+{
+    if (p->stage != STAGE_SERVING)
+        return;
+    log_write(LOG_NOTICE, "another server has taken over; draining: %u clients", atomic_load(&p->shared.clients));
+    if (p->upgrade_asker != 0)
+        control_answer(p->control, p->upgrade_asker, STR("{\"ok\":true}"));
+    p->upgrade_asker = 0;
+    control_free(p->control);
+    p->control = NULL;
+    p->handed_over = true;
+    atomic_store(&p->shared.handed_over, true);
+    enter(p, STAGE_LAME_DUCK);
+    for (unsigned i = 0; i < p->n_threads; i++)
+        worker_hand_over(p->threads[i].worker);
+    ask_when_none_accepts(p);
+}
+
+/* No loop accepts any more. */
+static void close_sockets(struct process *p)
+{
+    p->deaf = true;
+    if (!p->handed_over)
+        set_listeners(p, listen_off);
+    listeners_close(p->o->listeners);
+}
+
 static void on_deadlines(struct process *p)
 {
     uint64_t now = clock_monotonic_ms();
+    if (p->stage == STAGE_SERVING && !p->loader.runs) {
+        addresses_tick(&p->addresses, now);
+        if (p->reload_again && !addresses_is_busy(&p->addresses))
+            reload(p);
+    }
     if (p->end_at != 0 && now >= p->end_at && p->stage < STAGE_ENDING) {
         log_write(LOG_WARN, "timeouts.shutdown is over: %u clients are cut off", atomic_load(&p->shared.clients));
         enter(p, STAGE_ENDING);
@@ -450,6 +497,8 @@ static int until_deadline(const struct process *p)
         next = p->stage_until;
     if (p->stage == STAGE_SERVING && !p->loader.runs && p->resolve_at != 0)
         next = p->resolve_at;
+    if (p->stage == STAGE_SERVING && !p->loader.runs && addresses_due(&p->addresses) < next)
+        next = addresses_due(&p->addresses);
     if (next == UINT64_MAX)
         return -1;
     uint64_t now = clock_monotonic_ms();
@@ -462,11 +511,10 @@ static void answer_status(struct process *p, unsigned who)
 {
     char *text = NULL;
     size_t n = 0;
-    struct worker **workers = calloc(p->n_threads, sizeof *workers);
-    FILE *f = workers != NULL ? open_memstream(&text, &n) : NULL;
+    FILE *f = open_memstream(&text, &n);
     struct status_facts facts = {
         .snapshot = &p->generations->snapshot,
-        .workers = workers,
+        .workers = p->workers,
         .n_workers = p->n_threads,
         .shared = &p->shared,
         .name = p->o->name,
@@ -474,8 +522,7 @@ static void answer_status(struct process *p, unsigned who)
         .started_ms = p->started_ms,
         .draining = p->stage != STAGE_SERVING,
     };
-    for (unsigned i = 0; i < p->n_threads && workers != NULL; i++) {
-        workers[i] = p->threads[i].worker;
+    for (unsigned i = 0; i < p->n_threads; i++) {
         facts.log_lines_dropped += atomic_load_explicit(&p->threads[i].ring->dropped, memory_order_relaxed);
     }
     if (f != NULL) {
@@ -486,7 +533,6 @@ static void answer_status(struct process *p, unsigned who)
         control_refuse(p->control, who, "out of memory");
     }
     free(text);
-    free(workers);
 }
 
 static void ask_reload(struct process *p, unsigned who)
@@ -499,6 +545,17 @@ static void ask_reload(struct process *p, unsigned who)
     if (p->n_asked_again < ARRAY_LEN(p->asked_again))
         p->asked_again[p->n_asked_again++] = who;
     reload(p);
+}
+
+static void ask_upgrade(struct process *p, unsigned who)
+{
+    if (p->upgrade_asker != 0) {
+        control_refuse(p->control, who, "another upgrade is under way");
+    } else if (link_say(p->o->link, LINK_UPGRADE, 0) != IO_OK) {
+        control_refuse(p->control, who, "the supervisor does not answer");
+    } else {
+        p->upgrade_asker = who; /* until it hands over, or hears why not */
+    }
 }
 
 static void on_command(void *arg, enum control_verb verb, unsigned who)
@@ -520,7 +577,7 @@ static void on_command(void *arg, enum control_verb verb, unsigned who)
         stop(p, verb == CONTROL_STOP_NOW);
         break;
     default:
-        control_refuse(p->control, who, "upgrade is not available in this version: restart the server instead");
+        ask_upgrade(p, who);
         return;
     }
     control_answer(p->control, who, STR("{\"ok\":true}"));
@@ -588,13 +645,33 @@ static void on_orphaned(struct process *p)
     }
 }
 
+static void on_upgrade_failed(struct process *p, struct str why)
+{
+    char text[512];
+    (void)snprintf(text, sizeof text, "%.*s", STR_ARG(why));
+    if (p->upgrade_asker != 0)
+        control_refuse(p->control, p->upgrade_asker, text);
+    p->upgrade_asker = 0;
+}
+
 static void on_link(struct process *p)
 {
     struct link_message m;
     enum io io;
     while ((io = link_receive(p->o->link, &m)) == IO_OK) {
-        if (m.kind == LINK_PING)
+        switch (m.kind) {
+        case LINK_PING:
             say(p, LINK_PONG);
+            break;
+        case LINK_HAND_OVER:
+            hand_over(p);
+            break;
+        case LINK_UPGRADE_FAILED:
+            on_upgrade_failed(p, m.text);
+            break;
+        default:
+            break; /* of a newer version */
+        }
         link_close_fds(&m);
     }
     if (io == IO_EOF)
@@ -631,10 +708,8 @@ static void wait_until_the_end(struct process *p)
         if (p->loader.runs && atomic_load(&p->loader.done))
             on_loader_done(p);
         sweep_generations(p);
-        if (p->stage == STAGE_DRAINING && !p->deaf && !some_loop_accepts(p)) {
-            p->deaf = true;
-            set_listeners(p, listen_off);
-        }
+        if (p->sent_no_more && !p->deaf && !some_loop_accepts(p))
+            close_sockets(p);
         on_deadlines(p);
     }
 }
@@ -665,15 +740,9 @@ static void log_addresses(const struct process *p)
 
 static void set_limits(struct process *p, const struct conf *c)
 {
-    uint64_t limit = privileges_raise_descriptors();
-    uint64_t clients = c->limits.clients > 0 ? c->limits.clients : limit / 2;
-    p->shared.clients_max = clients < UINT32_MAX ? (unsigned)clients : UINT32_MAX;
-    log_write(LOG_NOTICE, "%u loops, %llu descriptors, at most %u clients", c->workers, (unsigned long long)limit,
-              p->shared.clients_max);
-    if (clients > limit / 2)
-        log_write(LOG_WARN,
-                  "limits.clients = %llu needs up to %llu descriptors, and the limit is %llu (ulimit -n, LimitNOFILE=)",
-                  (unsigned long long)clients, (unsigned long long)(2 * clients), (unsigned long long)limit);
+    p->descriptors = privileges_raise_descriptors();
+    log_write(LOG_NOTICE, "%u loops, %llu descriptors, at most %llu clients", c->workers,
+              (unsigned long long)p->descriptors, (unsigned long long)set_clients_max(p, c));
 }
 
 /* Everything up to running threads. False: logged. On the way the conf becomes the first generation's. */
@@ -693,7 +762,8 @@ static bool start(struct process *p)
     }
     p->upstreams = upstream_table_new();
     p->threads = calloc(c->workers, sizeof p->threads[0]);
-    if (p->upstreams == NULL || p->threads == NULL) {
+    p->workers = calloc(c->workers, sizeof p->workers[0]);
+    if (p->upstreams == NULL || p->threads == NULL || p->workers == NULL) {
         log_write(LOG_ERROR, "cannot start: out of memory");
         conf_free(c);
         return false;
@@ -706,9 +776,18 @@ static bool start(struct process *p)
         log_write(LOG_ERROR, "cannot start: out of memory or descriptors: %s", strerror(errno));
         return false;
     }
+    p->addresses = (struct addresses){ .ls = p->o->listeners, .calls = p->o->calls, .wake_fd = p->wake_fd };
+    if (!addresses_open(&p->addresses, c, p->workers, p->n_threads))
+        return false;
     p->loader = (struct loader){
-        .path = p->o->path, .logs = p->logs, .upstreams = p->upstreams, .n_loops = p->n_threads, .wake_fd = p->wake_fd,
-        .handlers = p->o->handlers
+        .path = p->o->path,
+        .logs = p->logs,
+        .upstreams = p->upstreams,
+        .n_loops = p->n_threads,
+        .handlers = p->o->handlers,
+        .listeners = p->o->listeners,
+        .calls = p->o->calls,
+        .wake_fd = p->wake_fd,
     };
     if (!log_writer_start(p->logs) || !start_threads(p)) {
         log_write(LOG_ERROR, "cannot start a thread: %s", strerror(errno));
@@ -734,14 +813,17 @@ static void tear_down(struct process *p)
             generation_free(g);
     }
     loader_free(&p->loader);
+    listeners_close(&p->loader.opened);
     for (unsigned i = 0; i < p->n_threads; i++)
         worker_free(p->threads[i].worker);
+    addresses_free(&p->addresses);
     if (p->generations != NULL)
         log_write(LOG_NOTICE, "stopped");
     log_writer_free(p->logs);
     for (unsigned i = 0; i < p->n_threads; i++)
         log_ring_free(p->threads[i].ring);
     free(p->threads);
+    free(p->workers);
     while (p->generations != NULL) {
         struct generation *g = p->generations;
         p->generations = g->next;

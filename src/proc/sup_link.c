@@ -178,12 +178,10 @@ void link_close_fds(struct link_message *m)
     m->n_fds = 0;
 }
 
-bool link_call(int fd, struct link_message *m)
+bool link_wait(int fd, struct link_message *m)
 {
     struct pollfd p = { .fd = fd, .events = POLLIN };
     enum io io;
-    if (link_send(fd, m) != IO_OK)
-        return false;
     do {
         int n = poll(&p, 1, CALL_MS);
         if (n == 0)
@@ -192,5 +190,12 @@ bool link_call(int fd, struct link_message *m)
             return false;
         io = link_receive(fd, m);
     } while (io == IO_AGAIN);
+    if (io == IO_EOF)
+        errno = EPIPE;
     return io == IO_OK;
+}
+
+bool link_call(int fd, struct link_message *m)
+{
+    return link_send(fd, m) == IO_OK && link_wait(fd, m);
 }

@@ -74,7 +74,9 @@ enum io link_say(int fd, enum link_kind kind, uint64_t n);
  */
 enum io link_receive(int fd, struct link_message *m);
 void link_close_fds(struct link_message *m);
-/* Sends m and waits for an answer, which it becomes. False: errno (ETIME: the supervisor does not answer). */
+/* Waits for a message on a link for calls. False: errno (ETIME: the supervisor does not answer). */
+bool link_wait(int fd, struct link_message *m) MUST_USE;
+/* Sends m and waits for an answer, which it becomes. False: errno. */
 bool link_call(int fd, struct link_message *m) MUST_USE;
 
 #endif

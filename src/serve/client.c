@@ -46,6 +46,7 @@ static void bury(struct client *c)
     list_remove(&c->link);
     list_remove(&c->ready);
     buf_clear(&c->pending, &c->w->loop->blocks);
+    worker_listener_left(c->listener);
     c->later.free_fn = free_client;
     loop_free_later(c->w->loop, &c->later);
 }
@@ -158,6 +159,10 @@ static bool begin(struct client *c)
         return false;
     }
     r->listen = c->listener->listen;
+    if (c->listener->hold != NULL) { /* its address has left the configuration: the last one that had it answers */
+        request_move(r, c->listener->hold);
+        c->close_after = true;
+    }
     r->s = r->listen->default_site->s;
     r->peer = r->remote = c->peer;
     r->fd = c->conn.fd;
@@ -539,6 +544,7 @@ void client_open(struct worker *w, struct worker_listener *listener, int fd, boo
     memset(c, 0, sizeof(*c));
     c->w = w;
     c->listener = listener;
+    listener->clients++;
     c->peer = *peer;
     c->serial = atomic_fetch_add_explicit(&w->shared->connections, 1, memory_order_relaxed) + 1;
     atomic_fetch_add_explicit(&w->shared->clients, 1, memory_order_relaxed);

@@ -40,7 +40,8 @@ static void h1_head(struct request *r)
     unsigned minor = r->head ? r->head->minor : 1;
     bool wants_keep = r->head && x->has_head && r->head->keep_alive;
     x->framing = h1_head_framing(p, minor);
-    bool close = p->close || !wants_keep || x->framing == H1_FRAMING_CLOSE || !is_body_affordable(r, x) ||
+    bool close = p->close || !wants_keep || c->close_after || x->framing == H1_FRAMING_CLOSE ||
+                 !is_body_affordable(r, x) ||
                  atomic_load_explicit(&r->w->shared->draining, memory_order_relaxed);
     c->close_after |= close;
     x->held_head = h1_head_print(&r->arena, p, x->framing, close, !close && minor == 0, worker_date(r->w));

@@ -28,4 +28,5 @@ src_libserve_a_SOURCES = \
 	src/serve/vars.c \
 	src/serve/vars.h \
 	src/serve/worker.c \
-	src/serve/worker.h
+	src/serve/worker.h \
+	src/serve/worker_listen.c

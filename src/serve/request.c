@@ -58,6 +58,14 @@ struct request *request_begin(struct worker *w, const struct client_ops *ops, vo
     return r;
 }
 
+void request_move(struct request *r, struct hold *hold)
+{
+    hold->requests++;
+    worker_release(r->w, r->hold);
+    r->hold = hold;
+    r->conf = hold->snapshot->conf;
+}
+
 enum step_result request_run(struct request *r)
 {
     for (;;) {

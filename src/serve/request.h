@@ -148,6 +148,8 @@ struct request {
 /* Begins a request at its first byte. The client reads the head into r->arena and sets r->head, remote, peer, listen and the like
  * before request_run, or calls request_fail. NULL: no memory. */
 struct request *request_begin(struct worker *w, const struct client_ops *ops, void *client) MUST_USE;
+/* Before anything else: it belongs to this snapshot instead of the one in force. */
+void request_move(struct request *r, struct hold *hold);
 /* Runs the steps until one has to wait. STEP_DONE: call request_finish. Called by the client only. */
 enum step_result request_run(struct request *r);
 /* Makes the client call request_run before the loop sleeps; for events from elsewhere. Idempotent. */

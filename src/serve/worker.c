@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A worker: everything one loop thread owns. It accepts clients within the limit, runs those that asked for it before the loop
- * sleeps, adopts a newer snapshot between two turns, and ends when told to.
+ * A worker: everything one loop thread owns. It runs the clients that asked for it before the loop sleeps, adopts a newer snapshot
+ * between two turns, and ends when told to. What it accepts on is worker_listen.c's.
  *
  * Snapshots: `hold` is the one in force, older ones hang behind it while requests that began under them still run. Leaving the last
  * request of an old one, the worker gives up its share; the last worker to do so frees the snapshot. Idle clients hold none.
@@ -87,11 +87,15 @@ static void adopt(struct worker *w, struct snapshot *s)
         drop_snapshot(s);
         return;
     }
-    for (unsigned i = 0; i < w->n_listeners; i++)
-        for (unsigned j = 0; j < s->conf->n_listens; j++)
-            if (str_eq(str_c(w->listeners[i]->text), s->conf->listens[j].text))
-                w->listeners[i]->listen = &s->conf->listens[j];
+    worker_listeners_adopt(w, w->hold->older);
     drop_old_holds(w);
+}
+
+void worker_adopt_now(struct worker *w)
+{
+    struct snapshot *next = atomic_exchange_explicit(&w->next, NULL, memory_order_acquire);
+    if (next)
+        adopt(w, next);
 }
 
 void worker_stay_awake(struct worker *w)
@@ -118,9 +122,7 @@ static void end_if_drained(struct worker *w)
 static void on_turn(struct loop *l)
 {
     struct worker *w = l->owner;
-    struct snapshot *next = atomic_exchange_explicit(&w->next, NULL, memory_order_acquire);
-    if (next)
-        adopt(w, next);
+    worker_adopt_now(w);
     for (unsigned n = 0; n < READY_A_TURN && !list_is_empty(&w->ready); n++)
         client_run_ready(list_entry(w->ready.next, struct client, ready));
     if (list_is_empty(&w->ready))
@@ -197,56 +199,6 @@ static void close_state(struct worker *w)
     }
 }
 
-/* Over limits.clients with nobody idle: a short answer, without reading. */
-static void refuse(int fd)
-{
-    static const char answer[] = "HTTP/1.1 503 Service Unavailable\r\nServer: weir\r\nRetry-After: 1\r\n"
-                                 "Content-Length: 0\r\nConnection: close\r\n\r\n";
-    if (send(fd, answer, sizeof(answer) - 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno == EPIPE)
-        log_write(LOG_DEBUG, "refused client has gone already");
-    close(fd);
-}
-
-static void on_accept(struct listener *l, int fd, const struct ip *peer)
-{
-    struct worker_listener *wl = l->owner;
-    struct worker *w = wl->w;
-    if (atomic_load_explicit(&w->shared->clients, memory_order_relaxed) >= w->shared->clients_max) {
-        if (list_is_empty(&w->idle)) {
-            refuse(fd);
-            listener_pause(l);
-            return;
-        }
-        client_drain(list_entry(w->idle.next, struct client, link));
-    }
-    client_open(w, wl, fd, l->tcp, peer);
-}
-
-bool worker_listen(struct worker *w, int fd, const struct listen_conf *listen)
-{
-    struct worker_listener **grown = realloc(w->listeners, (w->n_listeners + 1) * sizeof(*grown));
-    if (grown == NULL)
-        return false;
-    w->listeners = grown;
-    struct worker_listener *wl = calloc(1, sizeof(*wl));
-    char *text = strndup(listen->text.p, listen->text.n);
-    if (wl == NULL || text == NULL) {
-        free(wl);
-        free(text);
-        return false;
-    }
-    *wl = (struct worker_listener){
-        .l = { .loop = w->loop, .fd = fd, .tcp = listen->endpoint.kind != ENDPOINT_UNIX, .on_accept = on_accept },
-        .listen = listen,
-        .w = w,
-        .text = text,
-    };
-    wl->l.owner = wl;
-    w->listeners[w->n_listeners++] = wl;
-    listener_start(&wl->l);
-    return true;
-}
-
 static void kill_all(struct list *clients)
 {
     list_each_safe(it, next, clients)
@@ -256,8 +208,7 @@ static void kill_all(struct list *clients)
 void worker_run(struct worker *w)
 {
     loop_run(w->loop);
-    for (unsigned i = 0; i < w->n_listeners; i++)
-        listener_stop(&w->listeners[i]->l);
+    worker_accept_no_more(w);
     kill_all(&w->idle);
     kill_all(&w->busy);
     while (!list_is_empty(&w->ready))
@@ -294,12 +245,28 @@ static void on_stop(struct loop *l, struct mail *mail)
     struct worker *w = l->owner;
     free(mail);
     for (unsigned i = 0; i < w->n_listeners; i++)
-        listener_stop(&w->listeners[i]->l);
+        listener_sweep(&w->listeners[i]->l);
+    worker_accept_no_more(w);
     list_each_safe(it, next, &w->idle)
         client_drain(list_entry(it, struct client, link));
-    list_each_safe(it, next, &w->busy)
-        client_drain(list_entry(it, struct client, link));
+    list_each_safe(it, next, &w->busy) {
+        struct client *c = list_entry(it, struct client, link);
+        /* One that was opened in advance has no reason to expect an end: its first answer will be the last. */
+        if (!w->shared->handed_over || c->r != NULL || c->nth > 0)
+            client_drain(c);
+    }
     w->stopping = true;
+}
+
+static void on_hand_over(struct loop *l, struct mail *mail)
+{
+    free(mail);
+    worker_accept_no_more(l->owner);
+}
+
+void worker_hand_over(struct worker *w)
+{
+    post(w, on_hand_over);
 }
 
 static void on_stop_now(struct loop *l, struct mail *mail)
@@ -320,11 +287,7 @@ void worker_free(struct worker *w)
     close_state(w);
     if (w->loop)
         loop_free(w->loop);
-    for (unsigned i = 0; i < w->n_listeners; i++) {
-        free(w->listeners[i]->text);
-        free(w->listeners[i]);
-    }
-    free(w->listeners);
+    worker_listeners_free(w);
     for (struct hold *h = w->hold; h;) {
         struct hold *older = h->older;
         drop_snapshot(h->snapshot);

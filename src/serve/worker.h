@@ -22,9 +22,11 @@ struct client;
 /* Shared by all workers of a server; atomics. */
 struct server_shared {
     atomic_uint clients;       /* open client connections, tunnels included */
-    unsigned clients_max;
+    atomic_uint clients_max;
     atomic_ullong connections; /* serial numbers */
-    atomic_bool draining;
+    atomic_bool draining;    /* every answer is the last on its connection */
+    atomic_bool unready;     /* balancers in front are to go elsewhere */
+    atomic_bool handed_over; /* another server accepts on the same sockets */
 };
 
 /* Written by one loop, read by any thread. */
@@ -39,12 +41,16 @@ struct counters {
     atomic_store_explicit(&(counter), atomic_load_explicit(&(counter), memory_order_relaxed) + (n), memory_order_relaxed)
 #define COUNT(counter) COUNT_ADD(counter, 1)
 
-/* One address a worker accepts on. Long-lived: a reload changes the `listen` it points to, never the listener. */
+/* One address a worker accepts on (worker_listen.c). Long-lived: a reload changes the `listen` it points to, not the
+ * listener. */
 struct worker_listener {
     struct listener l;
-    const struct listen_conf *listen; /* of the snapshot in force */
+    const struct listen_conf *listen; /* of the snapshot in force, or of `hold` */
+    struct hold *hold;                /* the last that has the address, when the one in force no longer does; else NULL */
     struct worker *w;
     char *text; /* the address, to find it again in a newer snapshot */
+    unsigned clients;
+    bool is_closed; /* accepts no more, for good */
 };
 
 enum { WORKER_FILTERS = 4 };
@@ -92,12 +98,20 @@ struct worker *worker_new(unsigned index, struct server_shared *shared, struct s
 bool worker_filter(struct worker *w, const struct filter *const *filters) MUST_USE;
 /* Takes over one listening socket of an address of the snapshot; before worker_run or from the loop's thread. False: no memory. */
 bool worker_listen(struct worker *w, int fd, const struct listen_conf *listen) MUST_USE;
+/* Any thread, after worker_adopt of the snapshot that has the address: takes over a socket of a new one. False: no
+ * memory. */
+bool worker_listen_later(struct worker *w, int fd, const char *text) MUST_USE;
+/* Any thread, after worker_adopt of a snapshot without it: accepts no more there, closes its idle clients. False: no
+ * memory. */
+bool worker_unlisten_later(struct worker *w, const char *text) MUST_USE;
 /* Runs the loop until worker_stop; the thread's main function. */
 void worker_run(struct worker *w);
 /* Any thread: hands over a newer snapshot, adopted between two turns. */
 void worker_adopt(struct worker *w, struct snapshot *snapshot);
 /* Any thread: stop accepting, answer what is running, close idle clients, then end; after `now` end at once. */
 void worker_stop(struct worker *w, bool now);
+/* Any thread: accept no more, for another server does; clients stay. */
+void worker_hand_over(struct worker *w);
 /* After worker_run has returned. */
 void worker_free(struct worker *w);
 
@@ -115,5 +129,12 @@ static inline const struct conf *worker_conf(const struct worker *w)
 /* A request begins / ends under the snapshot in force. */
 struct hold *worker_hold(struct worker *w);
 void worker_release(struct worker *w, struct hold *h);
+
+/* Between worker.c, worker_listen.c and client.c. */
+void worker_adopt_now(struct worker *w);                                /* the snapshot that waits, if one does */
+void worker_listeners_adopt(struct worker *w, struct hold *old);        /* of the snapshot in force; `old` was before */
+void worker_accept_no_more(struct worker *w);
+void worker_listener_left(struct worker_listener *wl);                  /* a client of it has gone; it may go too */
+void worker_listeners_free(struct worker *w);
 
 #endif
