@@ -38,6 +38,13 @@ static const struct command commands[] = {
       "weir ab --list shows the set-ups that are there, weir ab ARM --help all options. Exit code 3: something is slower;\n"
       "4: inconclusive; 1: nothing could be measured, or failures make it void.\n",
       cli_ab },
+    { "suggest", "--app FOLDER [--log access.log]... [--listen 8080] [--to 127.0.0.1:3000]",
+      "say which files of an app need not trouble the app",
+      "Looks at public, dist, build, .next/static and a Meteor bundle in the app's folder, and prints a configuration "
+      "that\n"
+      "answers from them. With --log (combined or JSON, - for stdin) it says what share of the logged requests and bytes\n"
+      "each of them would take off the app, and leaves out what takes nothing.\n",
+      cli_suggest },
     { "version", "", "say which version this is", NULL, cli_version },
 };
 

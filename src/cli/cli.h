@@ -4,6 +4,8 @@
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
+#include <stdio.h>
+
 #include "conf/conf.h"
 
 enum { CLI_USAGE = 2, CLI_RELOAD_REFUSED = 75 };
@@ -29,6 +31,7 @@ int cli_control(int argc, char **argv);
 int cli_explain(int argc, char **argv);
 int cli_proxy(int argc, char **argv);
 int cli_run(int argc, char **argv);
+int cli_suggest(int argc, char **argv);
 int cli_version(int argc, char **argv);
 
 /* The file to load: `given`, else $WEIR_CONF, else ./proxy.conf for an ordinary user at a terminal, else
@@ -41,6 +44,10 @@ int cli_load_conf(const char *given, struct conf_result *out);
 void cli_print_findings(const struct conf_result *r);
 /* May colours go there? Not without a terminal, never with NO_COLOR. */
 bool cli_has_colours(int fd);
+/* Writes a text as a quoted value of a configuration. */
+void cli_quote(FILE *f, const char *text);
+/* The value of "--name VALUE" or "--name=VALUE"; NULL: this is another option, or the value is missing. */
+const char *cli_option_value(const char *name, int argc, char **argv, int *i);
 /* Takes `-c FILE` out of the arguments; false: anything else is there. */
 bool cli_only_conf(int argc, char **argv, const char **path);
 

@@ -9,4 +9,7 @@ src_libcli_a_SOURCES = \
 	src/cli/find_conf.c \
 	src/cli/proxy.c \
 	src/cli/run.c \
+	src/cli/suggest.c \
+	src/cli/suggest_log.c \
+	src/cli/suggest_log.h \
 	src/cli/version.c

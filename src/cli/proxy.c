@@ -24,7 +24,7 @@ struct options {
     bool print;
 };
 
-static void quote(FILE *f, const char *text)
+void cli_quote(FILE *f, const char *text)
 {
     fputc('"', f);
     for (; *text != '\0'; text++) {
@@ -43,7 +43,7 @@ static void list(FILE *f, const struct words *words)
     fputs("( ", f);
     for (unsigned i = 0; i < words->n; i++) {
         fputs(i > 0 ? ", " : "", f);
-        quote(f, words->v[i]);
+        cli_quote(f, words->v[i]);
     }
     fputs(" )", f);
 }
@@ -59,17 +59,16 @@ static void write_conf(FILE *f, const struct options *o)
     list(f, &o->listen);
     if (o->root != NULL) {
         fputs("; root = ", f);
-        quote(f, o->root);
+        cli_quote(f, o->root);
     }
     if (o->to.n > 0) {
         fputs("; proxy = ", f);
-        quote(f, o->to.n > 1 ? "app" : o->to.v[0]);
+        cli_quote(f, o->to.n > 1 ? "app" : o->to.v[0]);
     }
     fputs("; } );\n", f);
 }
 
-/* The value of "--name VALUE" or "--name=VALUE"; NULL: this is another option, or the value is missing. */
-static const char *option_value(const char *name, int argc, char **argv, int *i)
+const char *cli_option_value(const char *name, int argc, char **argv, int *i)
 {
     size_t n = strlen(name);
     if (strncmp(argv[*i], name, n) != 0)
@@ -96,11 +95,11 @@ static bool parse(int argc, char **argv, struct options *o)
         bool is_right = true;
         if (strcmp(argv[i], "--print") == 0)
             o->print = true;
-        else if ((value = option_value("--listen", argc, argv, &i)) != NULL)
+        else if ((value = cli_option_value("--listen", argc, argv, &i)) != NULL)
             is_right = add(&o->listen, value);
-        else if ((value = option_value("--to", argc, argv, &i)) != NULL)
+        else if ((value = cli_option_value("--to", argc, argv, &i)) != NULL)
             is_right = add(&o->to, value);
-        else if ((value = option_value("--root", argc, argv, &i)) != NULL)
+        else if ((value = cli_option_value("--root", argc, argv, &i)) != NULL)
             o->root = value;
         else
             is_right = false;
