@@ -172,6 +172,8 @@ struct location_conf {
     struct str match;   /* the whole value as written: "~* \.png$" */
     bool nocase;
     pcre2_code *regex; /* MATCH_REGEX; JIT-compiled */
+    bool has_jit;      /* whether it could be */
+    const struct location_conf *shorter; /* of a prefix: the longest other one that it begins with; NULL: none */
     bool implicit;     /* the site's own "/" */
     unsigned order;    /* in the file */
     const struct action *actions[3];
@@ -194,6 +196,7 @@ struct site_conf {
     const struct location_conf *const *exact; /* each array sorted for the lookup that serve/route.c does */
     unsigned n_exact;
     const struct location_conf *const *prefix; /* by length, longest first */
+    const struct location_conf *const *sorted; /* the same by pattern, to be searched */
     unsigned n_prefix;
     const struct location_conf *const *regex; /* in file order */
     unsigned n_regex;

@@ -28,7 +28,8 @@ static bool compile(const struct value *v, struct location_conf *location)
         return false;
     }
     load_own_regex(v->ld, regex);
-    (void)pcre2_jit_compile(regex, PCRE2_JIT_COMPLETE); /* where there is no JIT, matching interprets */
+    /* Where there is no JIT, matching interprets. */
+    location->has_jit = pcre2_jit_compile(regex, PCRE2_JIT_COMPLETE) == 0;
     location->regex = regex;
     return true;
 }
@@ -239,12 +240,26 @@ static int by_length(const void *a, const void *b)
     return by_pattern(a, b);
 }
 
+/* Links each prefix, sorted by pattern, to the longest one that it begins with: the last one before it that is still
+ * open, as with brackets. */
+static void link_prefixes(struct location_conf *const *sorted, unsigned n)
+{
+    const struct location_conf *open = NULL;
+    for (unsigned i = 0; i < n; i++) {
+        while (open != NULL && !str_starts(sorted[i]->pattern, open->pattern))
+            open = open->shorter;
+        sorted[i]->shorter = open;
+        open = sorted[i];
+    }
+}
+
 /* The tables of the site. */
 static void index_locations(struct load *ld, struct site_conf *site, struct location_conf *const *all, unsigned n)
 {
     const struct location_conf **exact = load_array(ld, const struct location_conf *, n);
     const struct location_conf **prefix = load_array(ld, const struct location_conf *, n);
     const struct location_conf **regex = load_array(ld, const struct location_conf *, n);
+    struct location_conf **sorted = load_array(ld, struct location_conf *, n);
     load_own_map(ld, &site->exact_map);
     for (unsigned i = 0; i < n; i++) {
         if (all[i]->kind == MATCH_EXACT) {
@@ -253,13 +268,17 @@ static void index_locations(struct load *ld, struct site_conf *site, struct loca
         } else if (all[i]->kind == MATCH_REGEX) {
             regex[site->n_regex++] = all[i];
         } else {
+            sorted[site->n_prefix] = all[i];
             prefix[site->n_prefix++] = all[i];
         }
     }
     qsort(exact, site->n_exact, sizeof *exact, by_pattern);
     qsort(prefix, site->n_prefix, sizeof *prefix, by_length);
+    qsort(sorted, site->n_prefix, sizeof *sorted, by_pattern);
+    link_prefixes(sorted, site->n_prefix);
     site->exact = exact;
     site->prefix = prefix;
+    site->sorted = (const struct location_conf *const *)sorted;
     site->regex = regex;
     site->all = (const struct location_conf *const *)all;
     site->n_all = n;

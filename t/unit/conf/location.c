@@ -23,6 +23,12 @@ static void matches(void **state)
     assert_int_equal(s->prefix[0]->kind, MATCH_PREFIX_FINAL);
     assert_str(s->prefix[1]->pattern, "/pp");
     assert_str(s->prefix[2]->pattern, "/");
+    assert_str(s->sorted[0]->pattern, "/");
+    assert_str(s->sorted[1]->pattern, "/pp");
+    assert_str(s->sorted[2]->pattern, "/ppp");
+    assert_null(s->sorted[0]->shorter);
+    assert_ptr_equal(s->sorted[1]->shorter, s->sorted[0]);
+    assert_ptr_equal(s->sorted[2]->shorter, s->sorted[1]);
     assert_int_equal(s->n_regex, 2);
     assert_str(s->regex[0]->pattern, "\\.a$");
     assert_false(s->regex[0]->nocase);

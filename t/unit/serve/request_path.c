@@ -141,6 +141,59 @@ static void locations_by_nginx_precedence(void **state)
     assert_string_equal(location_of("/other"), "/");
 }
 
+static void a_prefix_that_would_be_cut_gives_way_to_a_shorter_one(void **state)
+{
+    (void)state;
+    load("sites = ( { listen = \"80\"; locations = ( { match = \"/a\"; respond = 201; },"
+         " { match = \"/ab\"; strip_prefix = true; respond = 202; },"
+         " { match = \"/abc/\"; strip_prefix = true; respond = 203; } ); } );");
+    assert_string_equal(location_of("/ab"), "/ab");
+    assert_string_equal(location_of("/ab/c"), "/ab");
+    assert_string_equal(location_of("/abc/d"), "/abc/");
+    assert_string_equal(location_of("/abc"), "/a");
+    assert_string_equal(location_of("/abd"), "/a");
+    assert_string_equal(location_of("/b"), "");
+}
+
+/* Many prefixes of few letters, and many paths: the search finds what looking at all of them finds. */
+static void the_longest_prefix_is_found(void **state)
+{
+    (void)state;
+    enum { PREFIXES = 120, PATHS = 3000, LENGTH = 8 };
+    static char prefixes[PREFIXES][LENGTH + 2], text[PREFIXES * 64 + 256];
+    uint32_t seed = 1;
+    size_t n = (size_t)snprintf(text, sizeof(text), "sites = ( { listen = \"80\"; locations = ( ");
+    for (int i = 0; i < PREFIXES; i++) {
+        bool is_new = false;
+        while (!is_new) {
+            seed = seed * 1103515245u + 12345u;
+            size_t length = 1 + (seed >> 16) % LENGTH;
+            for (size_t k = 0; k < length; k++)
+                prefixes[i][k] = k == 0 ? '/' : "ab"[(seed = seed * 1103515245u + 12345u) >> 16 & 1];
+            prefixes[i][length] = '\0';
+            is_new = true;
+            for (int k = 0; k < i; k++)
+                is_new &= strcmp(prefixes[k], prefixes[i]) != 0;
+        }
+        n += (size_t)snprintf(text + n, sizeof(text) - n, "%s{ match = \"%s\"; respond = 200; }", i ? ", " : "",
+                              prefixes[i]);
+    }
+    snprintf(text + n, sizeof(text) - n, " ); } );");
+    load(text);
+    for (int i = 0; i < PATHS; i++) {
+        char path[LENGTH + 4] = "/";
+        const char *want = "";
+        seed = seed * 1103515245u + 12345u;
+        size_t length = 1 + (seed >> 16) % (LENGTH + 2);
+        for (size_t k = 1; k < length; k++)
+            path[k] = "abc"[((seed = seed * 1103515245u + 12345u) >> 16) % 3];
+        for (int k = 0; k < PREFIXES; k++)
+            if (strncmp(path, prefixes[k], strlen(prefixes[k])) == 0 && strlen(prefixes[k]) > strlen(want))
+                want = prefixes[k];
+        assert_string_equal(location_of(path), want);
+    }
+}
+
 static void sites_by_name(void **state)
 {
     (void)state;
@@ -273,6 +326,7 @@ int main(void)
         T(locations_by_nginx_precedence), T(sites_by_name),      T(declined_actions_lead_to_404),
         T(reroutes_are_limited),          T(refusals),           T(options_asterisk_is_about_the_server),
         T(templates),                     T(a_redirect_cannot_split_the_head),
+        T(the_longest_prefix_is_found),   T(a_prefix_that_would_be_cut_gives_way_to_a_shorter_one),
     };
     log_set_level(LOG_EMERG);
     return cmocka_run_group_tests(tests, NULL, NULL);
