@@ -201,7 +201,7 @@ const char *deadline_name(enum deadline_name name)
         [DEADLINE_NONE] = "none",       [DEADLINE_HEAD] = "head",   [DEADLINE_BODY] = "body",
         [DEADLINE_IDLE] = "idle",       [DEADLINE_CONNECT] = "connect", [DEADLINE_SEND] = "send",
         [DEADLINE_RECV] = "recv",       [DEADLINE_QUEUE] = "queue", [DEADLINE_LINGER] = "linger",
-        [DEADLINE_TUNNEL] = "tunnel",
+        [DEADLINE_TUNNEL] = "tunnel",   [DEADLINE_WATCH] = "watch",
     };
     return (size_t)name < ARRAY_LEN(names) ? names[name] : "?";
 }

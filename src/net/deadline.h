@@ -20,6 +20,7 @@ enum deadline_name {
     DEADLINE_QUEUE,   /* waiting for a slot */
     DEADLINE_LINGER,  /* discarding after an early answer */
     DEADLINE_TUNNEL,  /* no traffic in either direction */
+    DEADLINE_WATCH,   /* a client that waits for its first answer is not watched before this */
 };
 
 struct deadline_list;
