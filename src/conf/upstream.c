@@ -212,6 +212,8 @@ static void read_upstream(const struct value *v, struct str name)
     }
     struct value list = value_of(ld, servers, &settings[SET_upstream_servers], &t);
     read_servers(&list, &inherited, u);
+    if (u->sticky == STICKY_AUTO) /* of its own, or two upstreams of one site would overwrite each other's */
+        u->sticky_cookie = load_printf(ld, "weir_%.*s", STR_ARG(name));
     if (u->balance == BALANCE_HASH && u->hash.n == 0)
         diag_bad(v, "balance = \"hash\" needs to know of what; expected hash = \"$request_uri\"; or the like");
 }

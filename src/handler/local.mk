@@ -23,6 +23,7 @@ src_libhandler_a_SOURCES = \
 	src/handler/proxy.c \
 	src/handler/proxy.h \
 	src/handler/proxy_answer.c \
+	src/handler/proxy_bind.c \
 	src/handler/proxy_fields.c \
 	src/handler/proxy_fields.h \
 	src/handler/proxy_try.c \
@@ -31,4 +32,6 @@ src_libhandler_a_SOURCES = \
 	src/handler/redirect.h \
 	src/handler/root.c \
 	src/handler/root.h \
+	src/handler/sticky.c \
+	src/handler/sticky.h \
 	src/handler/tunnel.c

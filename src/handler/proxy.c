@@ -401,6 +401,7 @@ static enum handled proxy_start(struct request *r)
         request_fail(r, fail_of_fields(result), 0, "too many fields named by Connection");
         return HANDLED;
     }
+    bind_begin(p);
     if (r->trace != NULL) {
         explain(p, &fields);
         return HANDLED;

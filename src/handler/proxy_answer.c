@@ -92,6 +92,7 @@ static void final_head(struct proxy *p)
     r->resp.fields = answer.fields;
     r->resp.has_length = h->has_length && h->status != 204;
     r->resp.length = h->length;
+    bind_head(p);
     respond_head(r);
 }
 
@@ -115,6 +116,7 @@ static void switch_protocol(struct proxy *p, struct str early)
     r->resp.fields = answer.fields;
     respond_field(r, F_CONNECTION, STR("Upgrade"));
     respond_field(r, F_UPGRADE, STR("websocket"));
+    bind_head(p);
     t->head_ms = p->loop->w->loop->now_ms;
     struct upstream_conn *uc = t->uc;
     deadline_clear(&uc->deadline);
@@ -236,6 +238,8 @@ static void feed(struct proxy *p, struct str got)
             break;
         }
         case H1_BODY:
+            if (p->is_handshake)
+                bind_body(p, t->in.body);
             if (join(&piece, t->in.body))
                 break;
             if (piece.n > 0)

@@ -273,6 +273,7 @@ void try_start(struct proxy *p, struct server *s, bool must_be_fresh)
     h1_read_init(&t->in, H1_RESPONSE, &p->limits, &r->arena);
     h1_read_expect(&t->in, r->head->method);
     atomic_fetch_add_explicit(&s->requests, 1, memory_order_relaxed);
+    bind_sent(p, s);
     struct str tried = STR_NONE;
     if (r->upstream_addr.n > 0)
         tried = arena_printf(&r->arena, "%.*s, %.*s", STR_ARG(r->upstream_addr), STR_ARG(s->name));

@@ -4,6 +4,7 @@
  *   proxy.c         the request: which server, how often, what is told to the client and the log when it fails
  *   proxy_try.c     one attempt on the way out: connection, request head, body, deadlines
  *   proxy_answer.c  one attempt on the way back: the answer's head and body
+ *   proxy_bind.c    whom the request belongs to: hash keys, sticky sessions
  *   tunnel.c        after a 101
  */
 #ifndef HANDLER_PROXY_TRY_H
@@ -67,7 +68,12 @@ struct proxy {
     uint64_t hold_until_ms;    /* 0: it has not been held yet */
     unsigned retries;          /* used up */
     unsigned n_held;           /* waits for a server that accepts */
+    struct server *home;       /* whom the client's cookie names; NULL: nobody */
+    uint64_t session;          /* what the client is known by beside it */
+    struct str first;          /* of a handshake's answer: bytes so far */
     struct proxy_try t;
+    bool has_session : 1;      /* it is for whoever is asked to keep */
+    bool is_handshake : 1;     /* the answer will name a session */
     bool is_websocket : 1;
     bool is_idempotent : 1;
     bool is_body_lost : 1;     /* bytes of it are gone: it cannot be sent again */
@@ -100,6 +106,16 @@ void try_send_broke(struct proxy *p, int error);
 /* proxy_answer.c */
 void answer_on_readable(struct proxy *p);
 
+
+/* proxy_bind.c */
+/* Before the first attempt: fills p->query. */
+void bind_begin(struct proxy *p);
+/* This server gets the request. */
+void bind_sent(struct proxy *p, struct server *s);
+/* r->resp is filled: tells the client where it belongs now. */
+void bind_head(struct proxy *p);
+/* is_handshake: a piece of the answer's body, before it is passed on. */
+void bind_body(struct proxy *p, struct str piece);
 
 /* tunnel.c */
 /* Takes the server's connection over and, with r->resp filled, the client's. `early` was read from the server

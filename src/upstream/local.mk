@@ -1,5 +1,7 @@
 noinst_LIBRARIES += src/libupstream.a
 src_libupstream_a_SOURCES = \
+	src/upstream/affinity.c \
+	src/upstream/affinity.h \
 	src/upstream/pick.c \
 	src/upstream/pick.h \
 	src/upstream/pick_hash.c \

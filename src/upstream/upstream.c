@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "upstream/affinity.h"
 #include "upstream/pick.h"
 #include "upstream/queue.h"
 #include "upstream/resolve.h"
@@ -151,6 +152,7 @@ static void server_free(struct upstream_table *t, struct server *s)
 /* One block holds the struct, its name and its host. */
 static struct server *server_new(struct upstream_table *t, const struct server_conf *c)
 {
+    static atomic_uint serials;
     unsigned id;
     if (!id_take(t, &id))
         return NULL;
@@ -166,6 +168,7 @@ static struct server *server_new(struct upstream_table *t, const struct server_c
         memcpy(host, c->endpoint.host.p, c->endpoint.host.n);
     MAGIC_SET(s, SERVER_MAGIC);
     s->id = id;
+    s->serial = atomic_fetch_add(&serials, 1) + 1;
     s->name = str_of(text, c->text.n);
     s->endpoint = c->endpoint;
     s->endpoint.host = str_of(host, c->endpoint.host.n);
@@ -191,6 +194,7 @@ static void set_free(struct server_set *set)
     free(set->order[1]);
     free(set->table[0]);
     free(set->table[1]);
+    free(set->tags);
     free(set->entries);
     free(set);
 }
@@ -232,6 +236,7 @@ static struct server_set *set_new(struct upstream_table *t, const struct upstrea
         };
         set->has_backup |= sc->backup;
     }
+    if ((set->pick->prepare != NULL && !set->pick->prepare(set)) || !affinity_prepare(set, c))
         goto fail;
     return set;
 fail:
@@ -310,6 +315,7 @@ static void upstream_free(struct upstream_table *t, struct upstream *u)
     set_free(atomic_load(&u->set));
     list_remove(&u->link);
     pthread_mutex_destroy(&u->queue.mutex);
+    affinity_close(u);
     free(u);
 }
 
@@ -331,7 +337,7 @@ static bool prepare_change(struct upstream_table *t, const struct upstream_conf 
     if (change->u == NULL)
         return false;
     change->set = set_new(t, c, change->u, &change->fresh);
-    return change->set != NULL;
+    return change->set != NULL && affinity_open(change->u, c);
 }
 
 static void drop_change(struct upstream_table *t, struct change *change)

@@ -28,6 +28,7 @@ struct upstream;
 /* One backend. A name with several addresses is still one server: they are tried in turn. */
 struct server {
     uint32_t magic;
+    unsigned serial;           /* no other server ever has it */
     unsigned id;               /* dense over all upstreams: the index of a loop's lists of idle connections */
     struct str name;           /* as written in the configuration; for logs and the control socket */
     struct endpoint endpoint;  /* its spans point into own memory */
@@ -73,6 +74,7 @@ struct server_set {
     unsigned n_order[2];
     uint16_t *table[2];        /* hash: the index of the entry for each place */
     uint64_t seed;             /* random */
+    struct affinity_tag *tags; /* sticky: of each entry, sorted */
     struct server_set *next;   /* of the retired ones */
 };
 
@@ -92,6 +94,7 @@ struct upstream {
     _Atomic(struct server_set *) set;
     atomic_ullong position;    /* round robin's, shared by all loops */
     atomic_ullong retry_position;
+    _Atomic(struct affinity *) affinity; /* sessions; NULL: none are learnt */
     atomic_uint queue_size;
     atomic_bool redispatch;
     struct queue queue;
