@@ -42,6 +42,8 @@ packages_to_test() {
     need nodejs has node
     need strace has strace
     need xz-utils has xz
+    need brotli has brotli
+    need zstd has zstd
     need man-db has man
 }
 

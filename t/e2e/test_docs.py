@@ -59,8 +59,9 @@ def shipped():
 @pytest.mark.parametrize("text", examples())
 def test_an_example_passes_check(cli, tmp_path, text):
     (tmp_path / "proxy.conf").write_text(text)
-    for folder in ("public", "sites.d"):
-        (tmp_path / folder).mkdir()
+    for folder in ("public", "sites.d", "bundle/programs/web.browser"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "bundle/programs/web.browser/program.json").write_text("{}")
     (tmp_path / "sites.d" / "a.conf").write_text(SITE)
     done = cli("check", "-c", tmp_path / "proxy.conf", cwd=tmp_path)
     assert done.returncode == 0, "%s\n%s" % (done.stderr, text)
