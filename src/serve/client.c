@@ -7,8 +7,10 @@
  * Owns: the connection, its deadline, the bytes read ahead (`pending`), and the struct request between request_begin and
  * request_finish. The struct itself is freed at the end of the turn in which `gone` was seen by client_run.
  *
- * Reading (RFC 9112 §9.3): the watcher stays armed while a request runs; what arrives then is pipelined and kept, up to 16 KB, after
- * which the watcher is stopped. FIN before the request is complete is an abort, afterwards a half-close: the answer goes out.
+ * Reading (RFC 9112 §9.3): the watcher stays armed while a request runs; what arrives then is pipelined and kept, up to
+ * 16 KB, after which the watcher is stopped. On a fresh connection it is armed only when bytes are wanted or an answer
+ * takes longer than WATCH_MS, so that a connection that is answered and closed soon costs no epoll_ctl. FIN before the
+ * request is complete is an abort, afterwards a half-close: the answer goes out.
  * Lingering close (RFC 9112 §9.6): after an answer that left bytes of the client unread we shut our side down, and read and drop for a
  * bounded time, so that the kernel's RST does not destroy the answer on its way.
  */
@@ -27,6 +29,7 @@ enum {
     REQUESTS_A_TURN = 32,
     DISCARD_MAX = 64 * 1024,
     LINGER_MS = 15 * 1000,
+    WATCH_MS = 50,
     BLANKS_MAX = 64,     /* CR and LF skipped between requests; more are the reader's to refuse */
     BODY_RATE_MIN = 500, /* bytes per second of a body, once timeouts.body has passed */
 };
@@ -109,7 +112,9 @@ static enum deadline_name due(const struct client *c)
         return DEADLINE_HEAD;
     if (conn_queued(&c->conn) > 0)
         return DEADLINE_SEND;
-    return wants_bytes(c) ? DEADLINE_BODY : DEADLINE_NONE;
+    if (wants_bytes(c))
+        return DEADLINE_BODY;
+    return c->eof || conn_is_reading(&c->conn) ? DEADLINE_NONE : DEADLINE_WATCH;
 }
 
 static void on_deadline(struct deadline *d);
@@ -121,7 +126,7 @@ static void start_deadline(struct client *c, enum deadline_name name)
     const uint64_t ms[] = {
         [DEADLINE_HEAD] = conf->timeouts.header, [DEADLINE_IDLE] = conf->timeouts.keepalive,
         [DEADLINE_SEND] = s->timeouts.send,      [DEADLINE_BODY] = s->timeouts.body,
-        [DEADLINE_LINGER] = LINGER_MS,           [DEADLINE_TUNNEL] = 0,
+        [DEADLINE_LINGER] = LINGER_MS,           [DEADLINE_WATCH] = WATCH_MS,
     };
     deadline_set(c->w->loop, &c->deadline, name, ms[name], on_deadline);
 }
@@ -458,6 +463,7 @@ static void on_readable(struct conn *conn)
         loop_scratch_done(c->w->loop);
         break;
     case IO_AGAIN:
+        client_update(c);
         break;
     case IO_EOF:
         on_eof(c);
@@ -505,6 +511,10 @@ static void on_deadline(struct deadline *d)
         client_lost(c);
         return;
     }
+    if (d->name == DEADLINE_WATCH) {
+        conn_want_read(&c->conn, true);
+        return;
+    }
     c->close_after = true;
     if (!c->x->has_head)
         c->x->has_head = true;
@@ -534,7 +544,7 @@ static const struct conn_events events = {
     .failed = on_failed,
 };
 
-void client_open(struct worker *w, struct worker_listener *listener, int fd, bool tcp, const struct ip *peer)
+void client_open(struct worker *w, struct worker_listener *listener, int fd, const struct ip *peer)
 {
     struct client *c = block_take(&w->clients);
     if (c == NULL) {
@@ -549,8 +559,7 @@ void client_open(struct worker *w, struct worker_listener *listener, int fd, boo
     c->serial = atomic_fetch_add_explicit(&w->shared->connections, 1, memory_order_relaxed) + 1;
     atomic_fetch_add_explicit(&w->shared->clients, 1, memory_order_relaxed);
     COUNT(w->counters.accepted);
-    conn_open(&c->conn, w->loop, fd, tcp, &events);
+    conn_open(&c->conn, w->loop, fd, false, &events); /* TCP_NODELAY is the listener's */
     list_append(&w->busy, &c->link);
-    client_update(c);
     on_readable(&c->conn);
 }

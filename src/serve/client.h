@@ -54,7 +54,7 @@ struct client {
 extern const struct client_ops client_h1_ops;
 
 /* Takes the descriptor over and serves it; reads at once. */
-void client_open(struct worker *w, struct worker_listener *listener, int fd, bool tcp, const struct ip *peer);
+void client_open(struct worker *w, struct worker_listener *listener, int fd, const struct ip *peer);
 /* Runs it before the loop sleeps. */
 void client_wake(struct client *c);
 /* From the worker's ready list. */
