@@ -41,6 +41,8 @@ src_libproc_a_SOURCES = \
 	src/proc/sup_state.h \
 	src/proc/supervisor.c \
 	src/proc/supervisor.h \
-	src/proc/upgrade.c
+	src/proc/upgrade.c \
+	src/proc/watchdog.c \
+	src/proc/watchdog.h
 
 EXTRA_DIST += contrib/gen-failures

@@ -38,6 +38,7 @@
 #include "proc/running_text.h"
 #include "proc/status.h"
 #include "proc/sup_link.h"
+#include "proc/watchdog.h"
 #include "serve/worker.h"
 
 enum { RESOLVE_EVERY_MS = 10 * 1000 };
@@ -53,6 +54,8 @@ struct loop_thread {
     char name[16];
     int cpu; /* -1: anywhere */
     atomic_bool accepts;
+    atomic_bool ended;
+    struct watched watched;
     struct mail accepts_no_more;
 };
 
@@ -85,6 +88,7 @@ struct process {
     unsigned upgrade_asker;       /* waits for an upgrade; 0: nobody */
     uint64_t stage_until, end_at; /* 0: never */
     uint64_t resolve_at;          /* 0: no names */
+    uint64_t watch_at;
 };
 
 static const struct conf *conf_of(const struct process *p)
@@ -106,7 +110,7 @@ static void *run_loop(void *arg)
     struct loop_thread *t = arg;
     (void)pthread_setname_np(pthread_self(), t->name);
     log_writer_bind_thread(t->ring, t->worker->index);
-    crash_thread_begin(t->name);
+    crash_thread_begin(t->name, t->worker);
     if (t->cpu >= 0) {
         cpu_set_t set;
         CPU_ZERO(&set);
@@ -120,6 +124,7 @@ static void *run_loop(void *arg)
     crash_thread_end();
     struct process *p = t->process;
     atomic_store(&t->accepts, false); /* the mail may have come too late to be read */
+    atomic_store(&t->ended, true);
     atomic_fetch_sub(&p->running, 1);
     wake(p);
     return NULL;
@@ -466,6 +471,27 @@ static void close_sockets(struct process *p)
     listeners_close(p->o->listeners);
 }
 
+/* A loop that hangs: first a look at where, then a new server in the place of this one. */
+static void watch(struct process *p, uint64_t now)
+{
+    bool counts = now < p->watch_at + 2 * WATCHDOG_TICK_MS;
+    p->watch_at = now + WATCHDOG_TICK_MS;
+    for (unsigned i = 0; i < p->n_threads; i++) {
+        struct loop_thread *t = &p->threads[i];
+        enum watch w = WATCH_FINE;
+        if (t->runs && !atomic_load(&t->ended))
+            w = watchdog_tick(&t->watched, t->worker->loop, counts);
+        if (w == WATCH_FINE)
+            continue;
+        log_write(LOG_EMERG, "loop %u has not turned for %d s%s", i,
+                  (w == WATCH_DEAD ? WATCHDOG_DEAD_MS : WATCHDOG_SILENT_MS) / 1000, w == WATCH_DEAD ? ": ending" : "");
+        if (w == WATCH_SILENT)
+            crash_ask(t->thread);
+        else
+            (void)pthread_kill(t->thread, SIGABRT);
+    }
+}
+
 static void on_deadlines(struct process *p)
 {
     uint64_t now = clock_monotonic_ms();
@@ -480,6 +506,8 @@ static void on_deadlines(struct process *p)
     } else if (p->stage == STAGE_LAME_DUCK && now >= p->stage_until) {
         enter(p, STAGE_DRAINING);
     }
+    if (now >= p->watch_at)
+        watch(p, now);
     if (p->resolve_at != 0 && now >= p->resolve_at && p->stage == STAGE_SERVING && !p->loader.runs) {
         p->resolve_at = now + RESOLVE_EVERY_MS;
         if (!loader_start(&p->loader, LOADER_NAMES, NULL, 0))
@@ -487,20 +515,18 @@ static void on_deadlines(struct process *p)
     }
 }
 
-/* Milliseconds for poll until the next deadline; -1: none. */
+/* Milliseconds for poll until the next deadline. */
 static int until_deadline(const struct process *p)
 {
-    uint64_t next = UINT64_MAX;
-    if (p->stage < STAGE_ENDING && p->end_at != 0)
+    uint64_t next = p->watch_at;
+    if (p->stage < STAGE_ENDING && p->end_at != 0 && p->end_at < next)
         next = p->end_at;
     if (p->stage == STAGE_LAME_DUCK && p->stage_until < next)
         next = p->stage_until;
-    if (p->stage == STAGE_SERVING && !p->loader.runs && p->resolve_at != 0)
+    if (p->stage == STAGE_SERVING && !p->loader.runs && p->resolve_at != 0 && p->resolve_at < next)
         next = p->resolve_at;
     if (p->stage == STAGE_SERVING && !p->loader.runs && addresses_due(&p->addresses) < next)
         next = addresses_due(&p->addresses);
-    if (next == UINT64_MAX)
-        return -1;
     uint64_t now = clock_monotonic_ms();
     return next <= now ? 0 : next - now > 60000 ? 60000 : (int)(next - now);
 }
@@ -851,6 +877,7 @@ int server_run(const struct server_options *o)
     }
     p->o = o;
     p->started_ms = clock_monotonic_ms();
+    p->watch_at = p->started_ms + WATCHDOG_TICK_MS;
     if (o->control_fd >= 0 && (p->control = control_new(o->control_fd, on_command, p)) == NULL)
         (void)close(o->control_fd);
     crash_install();

@@ -157,6 +157,7 @@ static bool begin(struct client *c)
     if (r == NULL)
         return false;
     c->r = r;
+    c->w->running = r;
     c->x = arena_new(&r->arena, struct exchange);
     if (c->x == NULL) {
         c->r = NULL;
@@ -354,6 +355,7 @@ static void client_run(struct client *c, struct str in)
     c->in_run = true;
     list_remove(&c->ready);
     while (!c->gone && !c->lingering && served < REQUESTS_A_TURN) {
+        c->w->running = c->r;
         if (c->r && c->x->has_head && request_run(c->r) == STEP_DONE && (c->r->body_complete || c->close_after)) {
             finish(c, in.n > 0);
             served++;
@@ -369,6 +371,7 @@ static void client_run(struct client *c, struct str in)
     if (!c->gone && c->eof && c->pending.n == 0)
         end_of_input(c);
     c->in_run = false;
+    c->w->running = NULL;
     if (c->gone) {
         bury_with_request(c);
         return;
@@ -479,6 +482,7 @@ static void on_drained(struct conn *conn)
 {
     struct client *c = container_of(conn, struct client, conn);
     struct request *r = c->r;
+    c->w->running = r;
     if (r && r->ended)
         r->drained = true;
     else if (r)

@@ -77,6 +77,11 @@ enum step_result request_run(struct request *r)
     }
 }
 
+const char *request_step_name(enum req_step step)
+{
+    return steps[step].doing;
+}
+
 void request_wake(struct request *r)
 {
     r->ops->wake(r);

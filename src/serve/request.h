@@ -152,6 +152,8 @@ struct request *request_begin(struct worker *w, const struct client_ops *ops, vo
 void request_move(struct request *r, struct hold *hold);
 /* Runs the steps until one has to wait. STEP_DONE: call request_finish. Called by the client only. */
 enum step_result request_run(struct request *r);
+/* "sending the answer": what the error log says after "while". */
+const char *request_step_name(enum req_step step);
 /* Makes the client call request_run before the loop sleeps; for events from elsewhere. Idempotent. */
 void request_wake(struct request *r);
 /* The only exit: access log, counters, releases, frees. */

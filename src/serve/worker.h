@@ -73,6 +73,7 @@ struct worker {
     unsigned n_listeners;
     _Atomic(struct snapshot *) next; /* handed over, not adopted yet */
     bool stopping;
+    struct request *running; /* whose code is on the stack; only for the line about a crash */
     struct log_ring *ring;
     struct counters counters;
     struct h1_limits request_limits; /* of the snapshot in force */
