@@ -27,6 +27,10 @@ static const struct command commands[] = {
     { "reopen", CONTROL_ARGS, "reopen the logs of the running server", "USR1 does the same.\n", cli_control },
     { "upgrade", CONTROL_ARGS, "replace the running program", NULL, cli_control },
     { "status", CONTROL_ARGS, "say what the running server is doing", NULL, cli_control },
+    { "server", "UPSTREAM/ADDRESS up|down|drain|weight N " CONTROL_ARGS, "change a server of the running server's upstreams",
+      "drain and down: it gets no more requests, and finishes what it has; up takes them back, and ends an ejection. weight\n"
+      "holds until a reload brings another one. All of it ends with the process.\n",
+      cli_control },
     { "proxy", "--listen 8080 --to 127.0.0.1:3000 [--to ...] [--root public] [--print]",
       "serve without a configuration file",
       "Several --to share the requests. With --root, files that are there are answered from that folder. --print shows "

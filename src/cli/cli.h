@@ -26,7 +26,7 @@ int command_main(const struct command *table, size_t n, int argc, char **argv);
 
 int cli_ab(int argc, char **argv);
 int cli_check(int argc, char **argv);
-/* status, reload, stop, reopen, upgrade: argv[0] says which. */
+/* status, reload, stop, reopen, upgrade, server: argv[0] says which. */
 int cli_control(int argc, char **argv);
 int cli_explain(int argc, char **argv);
 int cli_proxy(int argc, char **argv);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * weir status | reload | stop | reopen | upgrade: one command over the control socket of the running server
+ * weir status | reload | stop | reopen | upgrade | server: one command over the control socket of the running server
  * (proc/control.h), its answer for people, or as it came with --json.
  *
  * The socket is where the configuration says (-c FILE, or the file that `run` would take), else at the default place. Only the line with
@@ -20,6 +20,8 @@
 struct options {
     const char *conf;
     const char *socket;
+    const char *words[3]; /* server: which, and what is wanted of it */
+    unsigned n_words;
     bool json, now;
 };
 
@@ -35,10 +37,12 @@ static bool parse_options(int argc, char **argv, struct options *o)
             o->json = true;
         else if (str_eq(word, STR("--now")) && strcmp(argv[0], "stop") == 0)
             o->now = true;
+        else if (argv[i][0] != '-' && strcmp(argv[0], "server") == 0 && o->n_words < ARRAY_LEN(o->words))
+            o->words[o->n_words++] = argv[i];
         else
             return false;
     }
-    return true;
+    return strcmp(argv[0], "server") != 0 || o->n_words >= 2;
 }
 
 /* `text` begins behind the word `control`: the text between the quotes if = "..." follows. */
@@ -149,8 +153,11 @@ static void print_server(const json_t *server)
            number_of(server, "in_flight"));
     if (number_of(server, "maxconn") > 0)
         printf(" of %lld", number_of(server, "maxconn"));
-    printf(", idle %lld, requests %lld, failures %lld\n", number_of(server, "idle"), number_of(server, "requests"),
+    printf(", idle %lld, requests %lld, failures %lld", number_of(server, "idle"), number_of(server, "requests"),
            number_of(server, "failures"));
+    if (text_of(server, "cause")[0] != '\0')
+        printf(": %s", text_of(server, "cause"));
+    putchar('\n');
 }
 
 static void print_status(const json_t *o)
@@ -168,7 +175,10 @@ static void print_status(const json_t *o)
            number_of(o, "log_lines_dropped"));
     json_array_foreach(json_object_get(o, "upstreams"), i, upstream)
     {
-        printf("upstream %s\n", text_of(upstream, "name"));
+        printf("upstream %s", text_of(upstream, "name"));
+        if (number_of(upstream, "waiting") > 0)
+            printf(", %lld requests wait", number_of(upstream, "waiting"));
+        putchar('\n');
         json_array_foreach(json_object_get(upstream, "servers"), j, server) print_server(server);
     }
 }
@@ -225,7 +235,8 @@ int cli_control(int argc, char **argv)
     const char *verb = argv[0];
     char path[4096];
     if (!parse_options(argc, argv, &o)) {
-        fprintf(stderr, "usage: weir %s [-c proxy.conf] [--socket PATH] [--json]%s\n", verb,
+        fprintf(stderr, "usage: weir %s%s [-c proxy.conf] [--socket PATH] [--json]%s\n", verb,
+                strcmp(verb, "server") == 0 ? " UPSTREAM/ADDRESS up|down|drain|weight N" : "",
                 strcmp(verb, "stop") == 0 ? " [--now]" : "");
         return CLI_USAGE;
     }
@@ -239,7 +250,13 @@ int cli_control(int argc, char **argv)
         return EXIT_FAILURE;
     }
     FILE *stream;
-    char *line = ask(fd, o.now ? "stop now" : verb, &stream);
+    char command[512];
+    snprintf(command, sizeof(command), "%s%s", verb, o.now ? " now" : "");
+    for (unsigned i = 0; i < o.n_words; i++) {
+        size_t n = strlen(command);
+        snprintf(command + n, sizeof(command) - n, " %s", o.words[i]);
+    }
+    char *line = ask(fd, command, &stream);
     int status = EXIT_FAILURE;
     if (line != NULL)
         status = answer(verb, &o, line);

@@ -18,6 +18,7 @@
 
 #include "handler/proxy_try.h"
 #include "http/h1_write.h"
+#include "upstream/health.h"
 #include "upstream/pick.h"
 
 enum {
@@ -268,8 +269,10 @@ void proxy_failed(struct proxy *p, enum fail f, int error, const char *detail)
         return;
     }
     proxy_note(p, fail_row(f)->status);
-    if (fail_row(f)->side == SIDE_UPSTREAM)
+    if (fail_row(f)->side == SIDE_UPSTREAM && f != FAIL_NO_SERVER) {
         atomic_fetch_add_explicit(&s->failures, 1, memory_order_relaxed);
+        health_failed(s, fail_row(f)->symbol, error);
+    }
     proxy_release(p, false);
     p->query.is_retry = true;
     /* Whom nobody accepts may wait for long without using up its retries. */

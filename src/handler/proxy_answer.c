@@ -14,6 +14,7 @@
 #include <errno.h>
 
 #include "handler/proxy_try.h"
+#include "upstream/health.h"
 
 enum { INTERIM_MAX = 200 };
 
@@ -120,11 +121,17 @@ static void switch_protocol(struct proxy *p, struct str early)
     t->head_ms = p->loop->w->loop->now_ms;
     struct upstream_conn *uc = t->uc;
     deadline_clear(&uc->deadline);
+    if (!server_take_tunnel(t->server)) {
+        proxy_failed(p, FAIL_NO_SERVER, 0, "max_tunnels are open");
+        return;
+    }
     if (!tunnel_start(p->loop, r, uc, early)) {
+        atomic_fetch_sub_explicit(&t->server->tunnels, 1, memory_order_release);
         proxy_failed(p, FAIL_CLIENT_ABORTED, 0, NULL);
         return;
     }
     proxy_note(p, 101);
+    health_passed(t->server);
     t->uc = NULL; /* the tunnel's */
     proxy_release(p, false);
     p->is_over = true;
@@ -159,6 +166,7 @@ static void complete(struct proxy *p, struct str last, bool is_clean)
     if (is_reusable && t->is_blocked)
         conn_want_read(&t->uc->c, true);
     proxy_note(p, t->in.head.status);
+    health_passed(t->server);
     proxy_release(p, is_reusable);
     buf_clear(&p->kept, &p->loop->w->loop->blocks);
     p->is_over = true;

@@ -106,7 +106,6 @@ void try_send_broke(struct proxy *p, int error);
 /* proxy_answer.c */
 void answer_on_readable(struct proxy *p);
 
-
 /* proxy_bind.c */
 /* Before the first attempt: fills p->query. */
 void bind_begin(struct proxy *p);
@@ -119,7 +118,7 @@ void bind_body(struct proxy *p, struct str piece);
 
 /* tunnel.c */
 /* Takes the server's connection over and, with r->resp filled, the client's. `early` was read from the server
- * behind its head. False: the client could not be had; nothing was taken. */
+ * behind its head. The server's tunnel has been counted. False: the client could not be had; nothing was taken. */
 bool tunnel_start(struct proxy_loop *loop, struct request *r, struct upstream_conn *uc, struct str early) MUST_USE;
 void tunnel_close_all(struct proxy_loop *loop);
 

@@ -253,7 +253,6 @@ bool tunnel_start(struct proxy_loop *loop, struct request *r, struct upstream_co
     keep_alive(uc->c.fd);
     list_append(&loop->tunnels, &t->link);
     COUNT(t->w->counters.tunnels);
-    atomic_fetch_add_explicit(&t->server->tunnels, 1, memory_order_relaxed);
     touch(t);
     if (!side_open(&uc->c, &t->client, early) || !side_open(&t->client, &uc->c, up.early))
         tunnel_close(t);

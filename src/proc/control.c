@@ -21,7 +21,7 @@
 #include "net/listen.h"
 
 enum {
-    LINE = 128,
+    LINE = 512,
     SEND_BUFFER = 1024 * 1024, /* more than any answer */
 };
 
@@ -42,6 +42,7 @@ struct control {
 };
 
 static const char *const verbs[CONTROL_VERBS] = {
+    [CONTROL_SERVER] = "server",
     [CONTROL_STATUS] = "status",     [CONTROL_RELOAD] = "reload", [CONTROL_STOP] = "stop",
     [CONTROL_STOP_NOW] = "stop now", [CONTROL_REOPEN] = "reopen", [CONTROL_UPGRADE] = "upgrade",
 };
@@ -174,12 +175,15 @@ static void run_line(struct control *c, struct asker *a, struct str line)
     unsigned who = name_of(c, a);
     a->waits = true;
     for (unsigned i = 0; i < CONTROL_VERBS; i++) {
-        if (str_eq(line, str_c(verbs[i]))) {
-            c->run(c->arg, (enum control_verb)i, who);
+        struct str verb = str_c(verbs[i]);
+        struct str words = str_skip(line, verb.n < line.n ? verb.n : line.n);
+        bool has_words = i == CONTROL_SERVER && words.n > 0 && words.p[0] == ' ';
+        if (str_starts(line, verb) && (words.n == 0 || has_words)) {
+            c->run(c->arg, (enum control_verb)i, str_trim(words), who);
             return;
         }
     }
-    control_refuse(c, who, "no such command; expected status, reload, stop, stop now, reopen or upgrade");
+    control_refuse(c, who, "no such command; expected status, reload, stop, stop now, reopen, upgrade or server");
 }
 
 static void read_asker(struct control *c, struct asker *a)

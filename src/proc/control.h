@@ -20,6 +20,7 @@ enum control_verb {
     CONTROL_STOP_NOW,
     CONTROL_REOPEN,
     CONTROL_UPGRADE,
+    CONTROL_SERVER, /* with words behind it */
     CONTROL_VERBS
 };
 
@@ -32,8 +33,9 @@ struct control;
 
 const char *control_verb_name(enum control_verb verb);
 
-/* What the server does on a command: answers with control_answer, at once or later. `who` names the asker until then. */
-typedef void control_fn(void *arg, enum control_verb verb, unsigned who);
+/* What the server does on a command: answers with control_answer, at once or later. `words` stand behind the verb, for
+ * the call only; `who` names the asker until the answer. */
+typedef void control_fn(void *arg, enum control_verb verb, struct str words, unsigned who);
 
 /* Where the socket is if the configuration does not say: /run/weir/control.sock for root, else
  * $XDG_RUNTIME_DIR/weir.sock. In `out` (cap bytes, NUL-terminated); false: there is no such place. */

@@ -40,8 +40,12 @@
 #include "proc/sup_link.h"
 #include "proc/watchdog.h"
 #include "serve/worker.h"
+#include "upstream/check.h"
 
-enum { RESOLVE_EVERY_MS = 10 * 1000 };
+enum {
+    RESOLVE_EVERY_MS = 10 * 1000,
+    RESOLVE_SOON_MS = 1000, /* while a name has not resolved; doubled each time up to the other */
+};
 
 enum stage { STAGE_SERVING, STAGE_LAME_DUCK, STAGE_DRAINING, STAGE_ENDING };
 
@@ -64,6 +68,7 @@ struct process {
     struct server_shared shared;
     struct log_writer *logs;
     struct upstream_table *upstreams;
+    struct checks *checks;
     struct generation *generations; /* newest first; the first one is in force */
     struct loop_thread *threads;
     unsigned n_threads;
@@ -88,6 +93,7 @@ struct process {
     unsigned upgrade_asker;       /* waits for an upgrade; 0: nobody */
     uint64_t stage_until, end_at; /* 0: never */
     uint64_t resolve_at;          /* 0: no names */
+    uint64_t resolve_delay;       /* the last one before that */
     uint64_t watch_at;
 };
 
@@ -224,6 +230,27 @@ static bool has_names(const struct conf *c)
     return false;
 }
 
+/* When names are looked up again. */
+static void plan_resolving(struct process *p)
+{
+    const struct conf *c = conf_of(p);
+    p->resolve_at = 0;
+    if (!has_names(c))
+        return;
+    bool is_complete = upstream_table_is_resolved(p->upstreams);
+    uint64_t longer = p->resolve_delay > 0 ? 2 * p->resolve_delay : RESOLVE_SOON_MS;
+    p->resolve_delay = is_complete || longer > RESOLVE_EVERY_MS ? RESOLVE_EVERY_MS : longer;
+    p->resolve_at = clock_monotonic_ms() + p->resolve_delay;
+    if (is_complete)
+        p->resolve_delay = 0;
+}
+
+static void check_servers(struct process *p)
+{
+    if (!checks_apply(p->checks, conf_of(p), p->generations->snapshot.upstreams))
+        log_write(LOG_ERROR, "health checks stay as they were: %s", strerror(errno));
+}
+
 static unsigned long long generation_of(const struct process *p)
 {
     return (unsigned long long)p->generations->snapshot.generation;
@@ -349,7 +376,9 @@ static void on_loader_done(struct process *p)
             say(p, LINK_REFUSED);
         answer_reload(p, g != NULL);
     }
-    p->resolve_at = has_names(conf_of(p)) ? clock_monotonic_ms() + RESOLVE_EVERY_MS : 0;
+    if (g != NULL)
+        check_servers(p);
+    plan_resolving(p);
     if (p->reload_again)
         reload(p);
 }
@@ -584,10 +613,32 @@ static void ask_upgrade(struct process *p, unsigned who)
     }
 }
 
-static void on_command(void *arg, enum control_verb verb, unsigned who)
+/* "UPSTREAM/ADDRESS drain", "... weight 3" */
+static const char *order_server(struct process *p, struct str words)
+{
+    static const struct {
+        const char *word;
+        enum server_order order;
+    } orders[] = { { "up", SERVER_UP }, { "down", SERVER_DOWN }, { "drain", SERVER_DRAIN } };
+    uint64_t weight = 0;
+    ptrdiff_t end = str_chr(words, ' ', 0);
+    struct str name = end < 0 ? words : str_take(words, (size_t)end);
+    struct str order = str_trim(str_skip(words, name.n));
+    if (p->loader.runs)
+        return "a configuration is being loaded; try again";
+    for (size_t i = 0; i < ARRAY_LEN(orders); i++)
+        if (str_eq(order, str_c(orders[i].word)))
+            return upstream_table_order(p->upstreams, conf_of(p), name, orders[i].order, 0);
+    if (str_starts(order, STR("weight ")) && str_to_u64(str_trim(str_skip(order, 7)), &weight) && weight <= 256)
+        return upstream_table_order(p->upstreams, conf_of(p), name, SERVER_WEIGHT, (unsigned)weight);
+    return "expected UPSTREAM/ADDRESS and up, down, drain or weight N (0 to 256)";
+}
+
+static void on_command(void *arg, enum control_verb verb, struct str words, unsigned who)
 {
     struct process *p = arg;
-    log_write(verb == CONTROL_STATUS ? LOG_DEBUG : LOG_NOTICE, "control socket: %s", control_verb_name(verb));
+    log_write(verb == CONTROL_STATUS ? LOG_DEBUG : LOG_NOTICE, "control socket: %s%s%.*s", control_verb_name(verb),
+              words.n > 0 ? " " : "", STR_ARG(words));
     switch (verb) {
     case CONTROL_STATUS:
         answer_status(p, who);
@@ -595,6 +646,14 @@ static void on_command(void *arg, enum control_verb verb, unsigned who)
     case CONTROL_RELOAD:
         ask_reload(p, who);
         return;
+    case CONTROL_SERVER: {
+        const char *error = order_server(p, words);
+        if (error != NULL) {
+            control_refuse(p->control, who, error);
+            return;
+        }
+        break;
+    }
     case CONTROL_REOPEN:
         log_writer_reopen(p->logs);
         break;
@@ -787,9 +846,10 @@ static bool start(struct process *p)
         return false;
     }
     p->upstreams = upstream_table_new();
+    p->checks = checks_new();
     p->threads = calloc(c->workers, sizeof p->threads[0]);
     p->workers = calloc(c->workers, sizeof p->workers[0]);
-    if (p->upstreams == NULL || p->threads == NULL || p->workers == NULL) {
+    if (p->upstreams == NULL || p->checks == NULL || p->threads == NULL || p->workers == NULL) {
         log_write(LOG_ERROR, "cannot start: out of memory");
         conf_free(c);
         return false;
@@ -821,8 +881,8 @@ static bool start(struct process *p)
     }
     log_addresses(p);
     log_generation(p);
-    if (has_names(c))
-        p->resolve_at = clock_monotonic_ms() + RESOLVE_EVERY_MS;
+    check_servers(p);
+    plan_resolving(p);
     log_writer_started(p->logs);
     return true;
 }
@@ -855,6 +915,7 @@ static void tear_down(struct process *p)
         p->generations = g->next;
         generation_free(g);
     }
+    checks_free(p->checks);
     if (p->upstreams != NULL)
         upstream_table_free(p->upstreams);
     if (p->signal_fd >= 0)

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "conf/diff.h"
 #include "proc/control.h"
-#include "upstream/upstream.h"
+#include "upstream/health.h"
 
 typedef unsigned long long ull;
 
@@ -78,16 +78,6 @@ static void print_failures(FILE *f, const struct status_facts *s)
     fputc('}', f);
 }
 
-/* In words: what a server is good for now. */
-static const char *state_of(const struct set_entry *e)
-{
-    if (atomic_load(&e->server->n_resolved) == 0)
-        return "unresolved";
-    if (e->is_draining)
-        return "draining";
-    return e->is_backup ? "backup" : "up";
-}
-
 static void print_upstream(FILE *f, const struct upstream *u)
 {
     const struct server_set *set = atomic_load(&u->set);
@@ -96,14 +86,19 @@ static void print_upstream(FILE *f, const struct upstream *u)
     fprintf(f, ",\"waiting\":%u,\"servers\":[", atomic_load(&u->queue.waiting));
     for (unsigned i = 0; i < set->n; i++) {
         const struct server *v = set->entries[i].server;
+        char cause[HEALTH_CAUSE];
+        const char *state = health_state(&set->entries[i], cause);
         fputs(i > 0 ? ",{\"address\":" : "{\"address\":", f);
         control_print_string(f, v->name);
         fprintf(f,
                 ",\"state\":\"%s\",\"weight\":%u,\"in_flight\":%u,\"maxconn\":%u,\"idle\":%u,\"tunnels\":%u,"
-                "\"requests\":%llu,\"connects\":%llu,\"failures\":%llu}",
-                state_of(&set->entries[i]), set->entries[i].weight, atomic_load(&v->in_flight), atomic_load(&v->maxconn),
+                "\"requests\":%llu,\"connects\":%llu,\"failures\":%llu",
+                state, set->entries[i].weight, atomic_load(&v->in_flight), atomic_load(&v->maxconn),
                 atomic_load(&v->idle), atomic_load(&v->tunnels), get(&v->requests), get(&v->connects),
                 get(&v->failures));
+        if (cause[0] != '\0')
+            print_member(f, "cause", str_c(cause));
+        fputc('}', f);
     }
     fputs("]}", f);
 }

@@ -2,6 +2,10 @@ noinst_LIBRARIES += src/libupstream.a
 src_libupstream_a_SOURCES = \
 	src/upstream/affinity.c \
 	src/upstream/affinity.h \
+	src/upstream/check.c \
+	src/upstream/check.h \
+	src/upstream/health.c \
+	src/upstream/health.h \
 	src/upstream/pick.c \
 	src/upstream/pick.h \
 	src/upstream/pick_hash.c \

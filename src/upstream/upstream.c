@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "upstream/affinity.h"
+#include "upstream/health.h"
 #include "upstream/pick.h"
 #include "upstream/queue.h"
 #include "upstream/resolve.h"
@@ -55,6 +56,18 @@ void server_give(struct server *s)
     CHECK(before > 0);
     if (u != NULL && atomic_load(&u->queue.waiting) > 0)
         queue_pass(s);
+}
+
+bool server_take_tunnel(struct server *s)
+{
+    unsigned limit = atomic_load_explicit(&s->max_tunnels, memory_order_relaxed);
+    unsigned now = atomic_load_explicit(&s->tunnels, memory_order_relaxed);
+    do
+        if (limit > 0 && now >= limit)
+            return false;
+    while (!atomic_compare_exchange_weak_explicit(&s->tunnels, &now, now + 1, memory_order_relaxed,
+                                                  memory_order_relaxed));
+    return true;
 }
 
 bool server_is_ejected(struct server *s)
@@ -107,6 +120,9 @@ static void server_resolve(struct server *s)
     unsigned n = resolve_name(s->endpoint.host, s->endpoint.port, found, SERVER_ADDRS, &why);
     if (n == 0) {
         unsigned had = atomic_load(&s->n_resolved);
+        if (s->is_lost) /* has been said */
+            return;
+        s->is_lost = true;
         log_write(LOG_WARN, "server \"%.*s\": %s; %s", STR_ARG(s->name), why,
                   had > 0 ? "its last known addresses stay in use" : "it is not used until the name resolves");
         return;
@@ -115,6 +131,9 @@ static void server_resolve(struct server *s)
     memcpy(s->addrs, found, n * sizeof *found);
     atomic_store(&s->n_resolved, n);
     unlock(s);
+    if (s->is_lost)
+        log_write(LOG_NOTICE, "server \"%.*s\": the name resolves again", STR_ARG(s->name));
+    s->is_lost = false;
 }
 
 static bool id_take(struct upstream_table *t, unsigned *id)
@@ -174,6 +193,7 @@ static struct server *server_new(struct upstream_table *t, const struct server_c
     s->endpoint.host = str_of(host, c->endpoint.host.n);
     list_init(&s->link);
     list_init(&s->waiting);
+    atomic_store(&s->weight, -1);
     pthread_mutex_init(&s->mutex, NULL);
     if (c->endpoint.kind == ENDPOINT_NAME) {
         server_resolve(s);
@@ -211,6 +231,16 @@ static struct server *find_server(const struct upstream *u, struct str name)
     return NULL;
 }
 
+/* An operator's word counts until the configuration says something new. */
+static unsigned weight_of(struct server *s, const struct server_conf *sc)
+{
+    int weight = atomic_load(&s->weight);
+    if (weight >= 0 && s->conf_weight == sc->weight)
+        return (unsigned)weight;
+    atomic_store(&s->weight, -1);
+    return sc->weight;
+}
+
 /* The set of one upstream's configuration. Servers it does not find in `u` are made and put on `fresh`. */
 static struct server_set *set_new(struct upstream_table *t, const struct upstream_conf *c, const struct upstream *u,
                                   struct list *fresh)
@@ -232,7 +262,7 @@ static struct server_set *set_new(struct upstream_table *t, const struct upstrea
             list_append(fresh, &s->link);
         }
         set->entries[set->n++] = (struct set_entry){
-            .server = s, .weight = sc->weight, .is_backup = sc->backup, .is_draining = sc->drain
+            .server = s, .weight = weight_of(s, sc), .is_backup = sc->backup, .is_draining = sc->drain
         };
         set->has_backup |= sc->backup;
     }
@@ -247,6 +277,18 @@ fail:
 static unsigned bounded(uint64_t v)
 {
     return v < UINT32_MAX ? (unsigned)v : UINT32_MAX;
+}
+
+static void replace_set(struct upstream_table *t, struct upstream *u, struct server_set *set)
+{
+    pthread_mutex_lock(&u->queue.mutex); /* under which threads other than loops look at it */
+    struct server_set *old = atomic_exchange_explicit(&u->set, set, memory_order_acq_rel);
+    pthread_mutex_unlock(&u->queue.mutex);
+    if (old != NULL) {
+        old->next = t->retired;
+        t->retired = old;
+    }
+    queue_dispatch(u);
 }
 
 /* Puts a finished set in force. */
@@ -273,12 +315,7 @@ static void commit(struct upstream_table *t, struct upstream *u, const struct up
         atomic_store(&s->queue_size, bounded(c->servers[i].queue_size));
         atomic_store(&s->retired, false);
     }
-    struct server_set *old = atomic_exchange_explicit(&u->set, set, memory_order_acq_rel);
-    if (old != NULL) {
-        old->next = t->retired;
-        t->retired = old;
-    }
-    queue_dispatch(u);
+    replace_set(t, u, set);
 }
 
 /* --- the table --- */
@@ -348,6 +385,7 @@ static void drop_change(struct upstream_table *t, struct change *change)
         server_free(t, list_entry(it, struct server, link));
     set_free(change->set);
     if (change->is_new) {
+        affinity_close(change->u);
         free(change->u);
     }
 }
@@ -395,13 +433,68 @@ void upstream_table_resolve(struct upstream_table *t)
             if (server->endpoint.kind == ENDPOINT_NAME && !atomic_load(&server->retired))
                 server_resolve(server);
         }
+        queue_dispatch(u);
     }
+}
+
+static const char *change_weight(struct upstream_table *t, const struct upstream_conf *c, struct upstream *u,
+                                 struct server *s, unsigned weight)
+{
+    struct list none;
+    list_init(&none);
+    for (unsigned i = 0; i < c->n_servers; i++)
+        if (str_eq(c->servers[i].text, s->name))
+            s->conf_weight = c->servers[i].weight;
+    int before = atomic_exchange(&s->weight, (int)weight);
+    struct server_set *set = set_new(t, c, u, &none);
+    if (set == NULL) {
+        atomic_store(&s->weight, before);
+        return "out of memory";
+    }
+    replace_set(t, u, set);
+    log_write(LOG_NOTICE, "upstream %.*s: server %.*s has weight %u: an operator said so", STR_ARG(u->name),
+              STR_ARG(s->name), weight);
+    return NULL;
+}
+
+const char *upstream_table_order(struct upstream_table *t, const struct conf *conf, struct str who,
+                                 enum server_order order, unsigned weight)
+{
+    static const char cause[] = "an operator said so";
+    for (unsigned i = 0; i < conf->n_upstreams; i++) {
+        const struct upstream_conf *c = conf->upstreams[i];
+        bool is_it = str_starts(who, c->name) && who.n > c->name.n && who.p[c->name.n] == '/';
+        struct upstream *u = is_it ? find_upstream(t, c->name) : NULL;
+        struct server *s = u != NULL ? find_server(u, str_skip(who, c->name.n + 1)) : NULL;
+        if (s == NULL || atomic_load(&s->retired))
+            continue;
+        if (order == SERVER_WEIGHT)
+            return change_weight(t, c, u, s, weight);
+        health_bar(s, BARRED_DOWN, order == SERVER_DOWN, cause);
+        health_bar(s, BARRED_DRAIN, order == SERVER_DRAIN, cause);
+        if (order == SERVER_UP)
+            health_forgive(s);
+        return NULL;
+    }
+    return "no such server; expected UPSTREAM/ADDRESS as `weir status` shows them";
+}
+
+bool upstream_table_is_resolved(const struct upstream_table *t)
+{
+    list_each(it, &t->upstreams) {
+        list_each(s, &list_entry(it, struct upstream, link)->servers) {
+            struct server *server = list_entry(s, struct server, link);
+            if (!atomic_load(&server->retired) && atomic_load(&server->n_resolved) == 0)
+                return false;
+        }
+    }
+    return true;
 }
 
 static bool is_in_use(struct server *s)
 {
     return !atomic_load(&s->retired) || atomic_load(&s->in_flight) > 0 || atomic_load(&s->idle) > 0 ||
-        atomic_load(&s->tunnels) > 0;
+        atomic_load(&s->tunnels) > 0 || atomic_load(&s->probes) > 0;
 }
 
 void upstream_table_sweep(struct upstream_table *t)

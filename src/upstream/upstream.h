@@ -25,6 +25,14 @@ enum {
 
 struct upstream;
 
+/* What is known of a server's failures (health.c), under the queue's mutex. */
+struct health {
+    uint64_t window_ms, ejected_ms;
+    unsigned ok, bad, ejections;
+    atomic_uint bad_now; /* `bad`, for a look without the mutex */
+    char ejected_cause[128], barred_cause[128];
+};
+
 /* One backend. A name with several addresses is still one server: they are tried in turn. */
 struct server {
     uint32_t magic;
@@ -40,10 +48,15 @@ struct server {
     atomic_uint learnt_ms;     /* how long it keeps an idle connection, by its last Keep-Alive: timeout; 0: unknown */
     atomic_uint preferred;     /* index into addrs of the one that worked last */
     atomic_uint n_resolved;    /* addresses known; 0: cannot be used */
+    bool is_lost;              /* its name has not resolved lately, and that was said; the table's thread only */
     atomic_uint max_tunnels;   /* 0: none */
     atomic_uint queue_size;    /* requests bound to it that may wait */
     atomic_uint barred;        /* of BARRED_; 0: it may have requests */
     atomic_ullong ejected_until; /* it fails too often: not before then (clock_monotonic_ms); 0: it does not */
+    atomic_uint probes;        /* checks under way or planned */
+    atomic_int weight;         /* an operator's; -1: what the configuration says */
+    unsigned conf_weight;      /* as it was when the operator changed it */
+    struct health health;
     atomic_bool retired;       /* no configuration in force names it */
     atomic_ullong requests, connects, reuses, failures;
     pthread_mutex_t mutex;     /* of `addrs`, for names only */
@@ -112,6 +125,13 @@ struct upstream_table *upstream_table_new(void) MUST_USE;
 bool upstream_table_apply(struct upstream_table *t, const struct conf *conf, struct upstream **by_index) MUST_USE;
 /* Resolves every name again; keeps the old addresses of those that fail. May block; not beside upstream_table_apply. */
 void upstream_table_resolve(struct upstream_table *t);
+/* Has every name in force an address? */
+bool upstream_table_is_resolved(const struct upstream_table *t);
+/* What an operator wants of a server; `who` is UPSTREAM/ADDRESS. Not beside upstream_table_apply; conf is the one in
+ * force. NULL, or why not. */
+enum server_order { SERVER_UP, SERVER_DOWN, SERVER_DRAIN, SERVER_WEIGHT };
+const char *upstream_table_order(struct upstream_table *t, const struct conf *conf, struct str who,
+                                 enum server_order order, unsigned weight) MUST_USE;
 /* Frees what no configuration in force names and nothing uses. Only when no snapshot older than the last applied
  * one exists. */
 void upstream_table_sweep(struct upstream_table *t);
@@ -128,6 +148,8 @@ static inline unsigned server_load(const struct server *s)
     return atomic_load_explicit(&s->in_flight, memory_order_relaxed) +
         atomic_load_explicit(&s->tunnels, memory_order_relaxed);
 }
+/* Counts one more tunnel. False: max_tunnels are open. */
+bool server_take_tunnel(struct server *s) MUST_USE;
 /* Does it fail too often to be used while there are others? */
 bool server_is_ejected(struct server *s);
 /* Copies the addresses to try, at most max, the one that worked last before the others. Any thread. */
