@@ -9,7 +9,7 @@ sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 
 try:
     import numpy  # noqa: F401
-    import scipy  # noqa: F401
+    import scipy.special  # noqa: F401
 except ImportError as e:
     sys.exit("weir ab: %s; it needs SciPy (Debian: apt-get install python3-scipy)" % e)
 

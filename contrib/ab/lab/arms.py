@@ -3,7 +3,8 @@
 
 An arm's processes live only while it is measured: started in the order written, each waited for until its ready URL
 answers, stopped in reverse order. A process is its whole tree: workers that outlive their parent become our children
-(PR_SET_CHILD_SUBREAPER) and are ended too. Dying takes them along (PR_SET_PDEATHSIG), even by kill -9.
+(PR_SET_CHILD_SUBREAPER) and are ended too. Even a kill -9 of the laboratory takes the processes that it started along
+(PR_SET_PDEATHSIG).
 """
 import ctypes
 import os
@@ -116,7 +117,7 @@ class Process:
             self._wait_ready()
 
     def _child(self):
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        die_with_us()
         if self.cpus:
             os.sched_setaffinity(0, self.cpus)
 
@@ -148,12 +149,14 @@ class Arm:
     def __init__(self, name, title, url, processes=(), skip=None, file=None):
         self.name, self.title, self.url = name, title or name, url.rstrip("/")
         self.processes, self.skip, self.file = list(processes), skip, file
+        self.started = False
         self.prepare, self.needs, self.dir, self.setups = [], [], None, None
 
     def start(self):
         os.makedirs(self.dir, exist_ok=True)
+        self._ports_free()
+        self.started = True
         try:
-            self._ports_free()
             for p in self.processes:
                 p.start(self.dir)
         except BaseException:
@@ -215,8 +218,16 @@ class Arm:
         return out
 
 
+LIBC = ctypes.CDLL(None)
+
+
+def die_with_us():
+    """In a child, before it becomes another program."""
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def adopt_orphans():
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+    LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
 def kill_all(pids, group):

@@ -11,7 +11,7 @@ import shutil
 import time
 
 from lab import analysis, arms, imports, loads, machine, report, setupfile, stats, tables
-from lab.arms import Died, Problem
+from lab.arms import Problem
 from lab.runner import Different, Runner
 from lab.setupfile import SetupError
 from lab.store import Store
@@ -183,7 +183,7 @@ def measure_in(work, a, argv):
             run_rounds(a, runner, store)
     except Different as e:
         meta["refused"] = str(e)
-    except Died as e:
+    except Problem as e:
         meta["problems"].append(str(e))
     except KeyboardInterrupt:
         meta["problems"].append("interrupted after %d runs" % runner.run_number)
@@ -212,7 +212,9 @@ def run_rounds(a, runner, store):
 
 
 def finish(store):
-    """The reports, the table and the sentence; returns the exit code."""
+    """The reports, the table and the sentence; returns the exit code. Of what was written, not of what is in memory:
+    `report DIR` must say the same."""
+    store = Store.open(store.path)
     result = analysis.Analysis(store)
     report.write(result)
     print(tables.text(*tables.results(result)))

@@ -11,11 +11,13 @@ import math
 import os
 import re
 import shlex
+import subprocess
+import zlib
 
 import numpy as np
 
 from lab import machine, stats
-from lab.arms import HERE, Problem, beside
+from lab.arms import HERE, Problem, beside, modules_dir
 
 GRID = [i / 100 for i in range(100)] + [0.995, 0.999, 0.9999, 1.0]
 KINDS = ("connect", "read", "write", "timeout", "status", "length", "aborted", "died", "late")
@@ -85,7 +87,8 @@ class Command:
             raise Problem("ab with a request body is not supported: the answer check could not send the same request")
         self.program = generator() if self.tool == "openloop" else machine.which(self.words[0])
         if not self.program:
-            raise Problem("--load: %s is not installed (contrib/ab/install %s)" % (self.tool, self.tool))
+            raise Problem("--load: %s" % ("openloop is not built, and there is no C compiler" if self.tool == "openloop" else
+                                          "%s is not installed (contrib/ab/install %s)" % (self.tool, self.tool)))
 
     @property
     def regime(self):
@@ -159,14 +162,30 @@ class Command:
 
 
 def generator():
-    """The open-loop generator: installed, or from a build of the tree."""
+    """The open-loop generator: installed, or from a build of the tree, or built now."""
     here = os.path.join(HERE, "openloop")
     weir = os.environ.get("WEIR_BIN", "")
     for path in (os.environ.get("WEIR_OPENLOOP"), here, os.path.join(os.path.dirname(weir), "..", "contrib", "ab", "openloop"),
                  os.path.join(beside("build"), "plain", "contrib", "ab", "openloop")):
         if path and os.access(path, os.X_OK) and not os.path.isdir(path):
             return os.path.abspath(path)
-    return None
+    return compiled(here + ".c")
+
+
+def compiled(source):
+    """In a tree that is not built: what the C compiler makes of it, kept under a name that tells its contents."""
+    text, compiler = machine.read(source), machine.which("cc")
+    if not text or not compiler:
+        return None
+    folder = os.path.dirname(modules_dir())
+    out = os.path.join(folder, "openloop-%08x" % zlib.crc32(text.encode()))
+    if not os.access(out, os.X_OK):
+        os.makedirs(folder, exist_ok=True)
+        part = "%s.%d" % (out, os.getpid())
+        if subprocess.run([compiler, "-O2", "-std=gnu11", "-D_GNU_SOURCE", "-o", part, source]).returncode:
+            return None
+        os.replace(part, out)
+    return out
 
 
 # --- outputs ------------------------------------------------------------------------------------------------------
@@ -345,9 +364,9 @@ def recognise(path):
         if len(ms) > 1:
             out.seconds = max(s + m / 1000 for s, m in zip(starts, ms)) - min(starts)
         return "ab -g", out
-    if "This is ApacheBench" in text or "Requests per second:" in text:
+    if re.search(r"^Requests per second: +[\d.]+ ", text, re.M):
         return "ab", parse_ab(text)
-    if re.search(r"^Requests/sec:", text, re.M):
+    if re.search(r"^Requests/sec: +[\d.]+$", text, re.M):
         return "wrk", parse_wrk(text)
     if re.search(r"^finished in .* req/s", text, re.M):
         return "h2load", parse_h2load(text)

@@ -195,7 +195,8 @@ def safe(text):
     return re.sub(r"[^\w.-]+", "_", text).strip("_") or "root"
 
 
-HEAD = """set terminal svg size 800,400 dynamic background rgb 'white'
+HEAD = """reset session
+set terminal svg size 800,400 dynamic background rgb 'white'
 set output '%s.svg'
 set grid
 set key outside
@@ -257,7 +258,7 @@ def script_series(a, url, arm):
 
 
 def write_gnuplot(a):
-    """plots/*.gp, and their pictures where gnuplot is installed. Returns the names of scripts that gnuplot refused."""
+    """plots/*.gp, and their pictures where gnuplot is installed. False: gnuplot refused one of them."""
     folder = a.store.file("plots")
     os.makedirs(folder, exist_ok=True)
     scripts = {"ratios": script_ratios(a)}
@@ -265,13 +266,15 @@ def write_gnuplot(a):
         scripts["percentiles-" + safe(url)] = script_percentiles(a, url)
         for arm in a.arms:
             scripts["series-%s-%s" % (safe(arm), safe(url))] = script_series(a, url, arm)
-    gnuplot, refused = machine.which("gnuplot"), []
+    names = []
     for name, text in scripts.items():
         if not text:
             continue
         with open(os.path.join(folder, name + ".gp"), "w", encoding="utf-8") as f:
             f.write(HEAD % name + text)
-        if gnuplot and subprocess.run([gnuplot, name + ".gp"], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                      stderr=subprocess.DEVNULL, timeout=60).returncode:
-            refused.append(name)
-    return refused
+        names.append(name + ".gp")
+    gnuplot = machine.which("gnuplot")
+    if not gnuplot or not names:
+        return True
+    return subprocess.run([gnuplot, *names], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                          timeout=120).returncode == 0

@@ -11,7 +11,7 @@ import threading
 import time
 
 from lab import answers, machine
-from lab.arms import Died, Problem, prepare
+from lab.arms import Died, Problem, die_with_us, prepare
 from lab.store import pairs, row_of
 
 SAMPLES = 300
@@ -67,6 +67,11 @@ def keep_log(path, to):
     os.truncate(path, 0)
 
 
+def last_line(path):
+    lines = [ln.strip() for ln in machine.read(path).split("\n") if ln.strip()]
+    return lines[-1][:300] if lines else "it said nothing"
+
+
 def last_completed(path):
     """ab's and openloop's own count, from what they printed so far."""
     lines = [ln for ln in machine.read(path).split("\n") if ln.startswith("Completed ")]
@@ -110,9 +115,10 @@ class Runner:
             self.generator.wait()
         self.generator = None
         arm, self.running = self.running, None
-        if not arm:
+        if not arm or not arm.started:
             return
         arm.stop()
+        arm.started = False
         for p in arm.processes:
             if p.log and os.path.exists(p.log):
                 keep_log(p.log, self.store.file("logs", "%s-%s.log" % (arm.name, p.name)))
@@ -215,6 +221,8 @@ class Runner:
                                               "; %d failed" % row["failures"] if row["failures"] else ""))
         if died:
             raise Died("round %d: %s: %s" % (number, arm.name, died))
+        if "aborted" in load.failures:
+            raise Problem("round %d: %s: %s gave up: %s" % (number, arm.name, self.command.tool, last_line(out)))
 
     def _judge(self, load, arm, url, died):
         """Failures that the generator does not see: short answers, a server that could not follow, a death."""
@@ -231,6 +239,8 @@ class Runner:
 
     def _warm(self, arm, url):
         """Returns about how many bytes on loopback a request is worth, for the line a second."""
+        if not self.warmup:
+            return 0
         out = os.path.join(self.session.work, "warm.out")
         lo = machine.loopback_bytes()
         self._generate(self.command.warm(url, self.warmup), out, arm)
@@ -240,12 +250,13 @@ class Runner:
 
     def _generate(self, args, out, arm):
         """Runs the generator to its end; Died as soon as a process of the arm ends."""
-        def pin():
+        def child():
+            die_with_us()
             if self.load_cpus:
                 os.sched_setaffinity(0, self.load_cpus)
 
         with open(out, "wb") as f:
-            self.generator = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=f, stderr=f, preexec_fn=pin)
+            self.generator = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=f, stderr=f, preexec_fn=child)
         deadline = time.monotonic() + LIMIT
         try:
             while True:

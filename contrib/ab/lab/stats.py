@@ -15,11 +15,11 @@ import math
 from collections import namedtuple
 
 import numpy as np
-from scipy import stats as sp
+from scipy import special  # scipy.stats takes a second to import: only where it is needed
 
 MIN_ROUNDS = 6
 ALPHA = 0.05
-RESAMPLES = 4000
+RESAMPLES = 2000
 
 Effect = namedtuple("Effect", "n est lo hi p")  # log-ratio, its interval, p-value (adjusted ones are put in later)
 Verdict = namedtuple("Verdict", "word more")    # more: rounds that would about decide it; None where it is decided
@@ -44,10 +44,16 @@ def hodges_lehmann(d):
     return float(np.median(walsh(d)))
 
 
+def midranks(values):
+    """Ranks from 1; equal values share the mean of theirs."""
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[inverse]
+
+
 def signed_rank_p(d):
     """Wilcoxon's signed-rank test, two-sided, exact for midranks: zeros are ranked, then left out (Pratt)."""
     d = np.asarray(d, float)
-    ranks = sp.rankdata(np.abs(d))[d != 0]
+    ranks = midranks(np.abs(d))[d != 0]
     if len(ranks) == 0:
         return 1.0
     doubled = np.rint(2 * ranks).astype(int)  # midranks are halves
@@ -72,7 +78,7 @@ def rounds_needed(comparisons=1, alpha=ALPHA):
 
 def wide_percentile(n, level):
     """The tail of a percentile interval that makes up for the bootstrap's narrowness with few values."""
-    return float(sp.norm.cdf(-math.sqrt(n / (n - 1)) * sp.t.ppf((1 + level) / 2, n - 1)))
+    return float(special.ndtr(-math.sqrt(n / (n - 1)) * special.stdtrit(n - 1, (1 + level) / 2)))
 
 
 def bootstrap_interval(d, seed, level=0.95, resamples=RESAMPLES):
@@ -96,6 +102,7 @@ def paired_effect(d, seed):
 
 def unpaired_effect(base, other, higher_is_better=True, seed=0):
     """Two samples of runs that share no rounds: the median of all pairwise log-ratios, Mann-Whitney's p."""
+    from scipy.stats import mannwhitneyu
     a, b = np.log(np.asarray(base, float)), np.log(np.asarray(other, float))
     if not higher_is_better:
         a, b = -a, -b
@@ -111,7 +118,7 @@ def unpaired_effect(base, other, higher_is_better=True, seed=0):
     shifts = np.median((rb[:, :, None] - ra[:, None, :]).reshape(RESAMPLES, -1), axis=1)
     tail = wide_percentile(n, 0.95)
     lo, hi = np.quantile(shifts, [tail, 1 - tail])
-    return Effect(n, est, float(lo), float(hi), float(sp.mannwhitneyu(a, b).pvalue))
+    return Effect(n, est, float(lo), float(hi), float(mannwhitneyu(a, b).pvalue))
 
 
 def holm(ps):

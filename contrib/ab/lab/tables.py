@@ -54,15 +54,15 @@ def comparisons(a, family=None):
 def text(head, rows):
     """Columns lined up with blanks; a row shorter than the head keeps its last cell whole."""
     widths = [max([len(head[i]), *(len(r[i]) for r in rows if len(r) == len(head))]) for i in range(len(head))]
-    right = [i > 1 and all(len(r) <= i or r[i][:1].isdigit() or r[i] in ("-", "") or r[i][:1] in "<±" for r in rows)
-             for i in range(len(head))]
+    whole = [r for r in rows if len(r) == len(head)]
+    right = [i > 1 and all(r[i][:1].isdigit() or r[i][:1] in ("-", "", "<", "±") for r in whole) for i in range(len(head))]
     out = []
     for row in [head, *rows]:
         cells = []
         for i, cell in enumerate(row):
             last = i == len(row) - 1
             width = 0 if last and (len(row) < len(head) or not right[i]) else widths[i]
-            cells.append(cell.rjust(width) if right[i] else cell.ljust(width))
+            cells.append(cell.rjust(width) if right[i] and not (last and width == 0) else cell.ljust(width))
         out.append("  ".join(cells).rstrip())
     return "\n".join(out)
 

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: MIT
+"""Whole measurements of stand-in servers: what is measured, and what is refused."""
+import gzip
+import os
+import re
+
+import pytest
+from conftest import ports_free
+from lab.store import Store
+
+LOAD = ("--load", "ab -n 300 -c 5")
+pytestmark = pytest.mark.usefixtures("nothing_left")
+
+
+def test_two_arms_that_are_the_same(lab, arms_file, tmp_path):
+    r = lab(arms_file(a={}, b={}), *LOAD, "--rounds", 2, "--seed", 5, "--url", "/x", "--url", "/y", "--warmup", "1s", "--out", "o")
+    assert r.returncode == 4, r.stderr
+    s = Store.open(str(tmp_path / "o"))
+    assert len(s.rows) == 2 * 3 * 2
+    seen = [(x["round"], x["arm"], x["twin"], x["url"]) for x in s.rows]
+    assert sorted(seen) == sorted((n, a, t, u) for n in (1, 2) for a, t in (("a", 0), ("a", 1), ("b", 0)) for u in ("/x", "/y"))
+    assert all(x["requests"] == 300 and x["failures"] == 0 and x["rps"] > 0 and x["cpu_us"] > 0 and x["pss_kb"] > 1000 for x in s.rows)
+    assert [x["start"] for x in s.rows] == sorted(x["start"] for x in s.rows)
+    assert s.meta["seed"] == 5 and s.meta["environment"]["cpus"] and s.meta["environment"]["versions"]["ab"]
+    assert s.meta["answers"]["a"]["/x"]["status"] == 200 and len(s.meta["answers"]["b"]["/y"]["hash"]) == 64
+    assert "inconclusive" in r.stdout.strip().split("\n")[-1]
+    assert re.search(r"\[ ?\d+ %, \d+:\d\d left\]  round 2, b /y: ", r.stderr)
+    names = set(os.listdir(tmp_path / "o"))
+    assert {"env.json", "runs.tsv", "quantiles.tsv", "raw", "summary.md", "report.html", "plots"} <= names
+    with gzip.open(tmp_path / "o" / "raw" / "1.tsv.gz", "rt") as f:
+        assert f.readline().startswith("starttime\t") and len(f.readlines()) == 300
+    assert ports_free(tmp_path / "o")
+
+
+def test_the_order_is_drawn_from_the_seed(lab, arms_file, tmp_path):
+    orders = []
+    for n, seed in enumerate((1, 1, 2)):
+        lab(arms_file(a={}, b={}), "--load", "ab -n 20 -c 2", "--rounds", 2, "--seed", seed, "--out", "o%d" % n)
+        orders.append([(x["round"], x["arm"], x["twin"]) for x in Store.open(str(tmp_path / ("o%d" % n))).rows])
+    assert orders[0] == orders[1] != orders[2]
+    assert [o[0] for o in orders[0]] == sorted(o[0] for o in orders[0])  # a round is over before the next begins
+
+
+def test_the_report_can_be_made_again(lab, arms_file, tmp_path):
+    first = lab(arms_file(a={}, b={}), *LOAD, "--rounds", 1, "--out", "o")
+    page = (tmp_path / "o" / "report.html").read_text()
+    (tmp_path / "o" / "report.html").unlink()
+    again = lab("report", "o")
+    assert (again.returncode, again.stdout) == (first.returncode, first.stdout)
+    assert (tmp_path / "o" / "report.html").read_text() == page
+
+
+@pytest.mark.parametrize("fault, why", [
+    ({"bad_every": 100}, "status 500 instead of status 200"),
+    ({"short_every": 100}, "52 bytes instead of 104 bytes"),
+    ({"body": "Goodbye, you"}, "12 bytes instead of 104 bytes"),
+    ({"body": "Hello, World!" * 8}, "other bytes"),
+])
+def test_another_answer_is_refused_before_anything_is_timed(lab, arms_file, tmp_path, fault, why):
+    r = lab(arms_file(a={}, b=fault), *LOAD, "--rounds", 6, "--out", "o")
+    assert r.returncode == 1
+    assert r.stdout.strip().split("\n")[-1].startswith("Refused: ") and why in r.stdout
+    assert Store.open(str(tmp_path / "o")).rows == []
+
+
+@pytest.mark.parametrize("load", ["ab -n 1000 -c 5", "wrk -t1 -c5 -d1s"])
+@pytest.mark.parametrize("fault", ["bad_every", "short_every"])
+def test_faults_that_begin_later_are_refused_too(lab, arms_file, fault, load):
+    body = "x" * 2000
+    r = lab(arms_file(a={"body": body}, b={"body": body, fault: 100, "after": 301}), "--load", load, "--rounds", 1, "--out", "o")
+    assert r.returncode == 1, r.stdout + r.stderr
+    assert re.search(r"b is refused \(b failed \d+ requests? \((status|length) ", r.stdout), r.stdout
