@@ -45,6 +45,16 @@ packages_to_test() {
     need brotli has brotli
     need zstd has zstd
     need man-db has man
+    packages_to_measure
+    need chromium has chromium
+}
+
+packages_to_measure() { # what the laboratory itself needs; contrib/ab/install brings what its set-ups do
+    need python3-scipy module scipy
+    need gnuplot-nox has gnuplot
+    need apache2-utils has ab
+    need wrk has wrk
+    need nghttp2-client has h2load
 }
 
 packages_to_demo() {
