@@ -300,6 +300,9 @@ struct conf {
     struct {
         uint64_t entries, small, valid;
     } file_cache;
+    struct str mime_types; /* absolute; empty: none */
+    struct map mime;       /* what it says: extension in lower case -> const struct str, the type with its charset */
+    uint64_t mime_hash;    /* of the file's text; 0: none */
 
     const struct scope_conf *s;    /* the top scope: for failures before a site is known */
     struct where where[SET_COUNT]; /* top-level settings */

@@ -189,8 +189,7 @@ static bool source_parse(struct load *ld, struct str text)
     return false;
 }
 
-/* The whole file, in the temp arena. False with errno. */
-static bool file_read(struct load *ld, const char *path, struct str *out)
+bool load_file(struct load *ld, const char *path, struct str *out)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     struct stat st;
@@ -256,7 +255,7 @@ static void include_file(struct load *ld, const struct value *v, struct str path
         diag_bad(v, "too many files; expected at most %d", SOURCES_MAX - 2);
         return;
     }
-    if (!file_read(ld, path.p, &text)) {
+    if (!load_file(ld, path.p, &text)) {
         diag_bad(v, "cannot read \"%.*s\": %s", STR_ARG(path), strerror(errno));
         return;
     }
@@ -454,7 +453,7 @@ static void load(struct load *ld, struct str text, const char *path, const char 
     } else {
         struct str name = load_dup(ld, str_c(path));
         source_add(ld, name, dir ? load_dup(ld, str_c(dir)) : dir_of(ld, name));
-        bool is_read = text.p != NULL || file_read(ld, path, &text);
+        bool is_read = text.p != NULL || load_file(ld, path, &text);
         if (!is_read)
             diag_add(ld, (struct where){ 0 }, false, "cannot read it: %s", strerror(errno));
         is_right = is_read && source_parse(ld, text);

@@ -141,6 +141,8 @@ void load_map_put(struct load *ld, struct map *map, struct str key, const void *
 /* Absolute, "//" and "/./" gone, no trailing slash (except "/"). */
 struct str load_path(struct load *ld, unsigned file, struct str path);
 
+/* The whole file, in the temp arena. False with errno. */
+bool load_file(struct load *ld, const char *path, struct str *out) MUST_USE;
 /* Replaces the environment, checks the syntax, rewrites escapes; the result has the same lines. False: libconfig need
  * not see it. */
 bool lint(struct load *ld, unsigned file, struct str text, struct str *out) MUST_USE;
@@ -193,6 +195,7 @@ bool read_error_pages(const struct value *v);
 bool read_statuses(const struct value *v);
 bool read_expires(const struct value *v);
 bool read_strip_prefix(const struct value *v);
+bool read_mime_types(const struct value *v, struct str path);
 bool read_workers(const struct value *v);
 bool read_cpus(const struct value *v);
 bool read_health(const struct value *v);

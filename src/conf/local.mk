@@ -20,6 +20,7 @@ src_libconf_a_SOURCES = \
 	src/conf/load.c \
 	src/conf/load.h \
 	src/conf/location.c \
+	src/conf/mime_types.c \
 	src/conf/print.c \
 	src/conf/print.h \
 	src/conf/scope.c \

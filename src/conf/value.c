@@ -465,7 +465,10 @@ static bool read_path_type(const struct value *v)
     struct str path;
     if (!read_path(v, &path))
         return false;
-    if (setting_id(v->row) == SET_error_page_file ? !check_exists(v, path) : !check_parent(v, path))
+    enum setting_id id = setting_id(v->row);
+    if (id == SET_files_mime_types   ? !read_mime_types(v, path)
+        : id == SET_error_page_file ? !check_exists(v, path)
+                                    : !check_parent(v, path))
         return false;
     set_text(v, path);
     return true;

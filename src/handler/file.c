@@ -459,6 +459,8 @@ struct file_want file_want_of(const struct request *r, struct str root, uint64_t
         .entries = conf->file_cache.entries,
         .small = conf->file_cache.small,
         .valid_ms = conf->file_cache.valid,
+        .mime = &conf->mime,
+        .mime_hash = conf->mime_hash,
     };
 }
 

@@ -339,11 +339,11 @@ static uint64_t settled_at(const struct file_id *id, uint64_t wall_ms)
 }
 
 /* Fills the entry's block, validators and type; `text` is where the block begins and has room for it. */
-static void print_block(struct file *f, const struct draft *d, char *text, size_t cap, uint64_t wall_ms)
+static void print_block(struct file *f, const struct draft *d, char *text, size_t cap, const struct file_want *want)
 {
-    struct str type = mime_of(file_path_name(f->path.n ? f->path : f->root->path));
+    struct str type = mime_find(want->mime, file_path_name(f->path.n ? f->path : f->root->path));
     int64_t modified = d->id.mtime_ns / 1000000000;
-    bool has_date = modified >= BORN_1990 && modified <= (int64_t)(wall_ms / 1000);
+    bool has_date = modified >= BORN_1990 && modified <= (int64_t)(want->wall_ms / 1000);
     char date[HTTP_DATE], etag[80];
     if (has_date)
         date_print(date, modified);
@@ -380,6 +380,7 @@ static struct file *new_entry(const struct file_want *want, struct root *root, u
     f->root = root;
     f->generation = root->generation;
     f->fd = -1;
+    f->mime_hash = want->mime_hash;
     f->checked_ms = f->looked_ms = f->used_ms = want->now_ms;
     return f;
 }
@@ -448,7 +449,7 @@ static int load(struct file_cache *c, const struct file_want *want, struct root 
         close(fd);
     else
         f->fd = fd;
-    print_block(f, &d, (char *)(f + 1) + f->path.n + 1, BLOCK_MAX, want->wall_ms);
+    print_block(f, &d, (char *)(f + 1) + f->path.n + 1, BLOCK_MAX, want);
     insert(c, f, want->entries ? want->entries : 1);
     *out = f;
     return 0;
@@ -480,7 +481,7 @@ static bool is_same(struct file_cache *c, const struct file_want *want, const st
 /* May it be used for this? Looks at the file system when it is time to. */
 static bool is_usable(struct file_cache *c, const struct file_want *want, struct file *f)
 {
-    if (f->generation != f->root->generation || f->unsettled)
+    if (f->generation != f->root->generation || f->unsettled || f->mime_hash != want->mime_hash)
         return false;
     bool fresh = want->now_ms - f->checked_ms < want->valid_ms && want->entries > 0;
     if (f->kind == FILE_ABSENT)

@@ -62,6 +62,7 @@ struct file {
     struct validators validators;
     struct str block; /* "Content-Type: ...\r\n" and the other lines; see struct response */
     struct str type;  /* the value of Content-Type, within block */
+    uint64_t mime_hash; /* of the table it is from */
     size_t type_line;   /* bytes of the first line: a 304 leaves it out */
     size_t coding_line; /* bytes of the second if that is Content-Encoding, as in the head of a sibling: likewise */
     struct str path;  /* below root; NUL-terminated */
@@ -77,6 +78,8 @@ struct file_want {
     bool may_be_absent; /* "not there" may be answered from memory for valid_ms */
     uint64_t now_ms, wall_ms;
     uint64_t entries, small, valid_ms; /* conf's file_cache */
+    const struct map *mime;            /* conf's; NULL: the built-in types alone */
+    uint64_t mime_hash;                /* another one makes entries anew */
 };
 
 struct file_cache;

@@ -111,16 +111,38 @@ static const struct {
     { "zst", "application/zstd" },
 };
 
+/* The bytes after the last dot of the name; none if there is no dot. */
+static struct str extension_of(struct str file_name)
+{
+    size_t n = 0;
+    while (n < file_name.n && file_name.p[file_name.n - 1 - n] != '.' && file_name.p[file_name.n - 1 - n] != '/')
+        n++;
+    if (n == file_name.n || file_name.p[file_name.n - 1 - n] != '.')
+        return STR_NONE;
+    return str_skip(file_name, file_name.n - n);
+}
+
+struct str mime_find(const struct map *own, struct str file_name)
+{
+    char lower[64];
+    struct str extension = extension_of(file_name);
+    if (own == NULL || own->n == 0 || extension.n == 0 || extension.n > sizeof lower)
+        return mime_of(file_name);
+    for (size_t i = 0; i < extension.n; i++)
+        lower[i] = ascii_lower(extension.p[i]);
+    const struct str *type = map_get(own, str_of(lower, extension.n));
+    return type ? *type : mime_of(file_name);
+}
+
 struct str mime_of(struct str file_name)
 {
     char extension[EXTENSION_MAX] = { 0 };
-    size_t n = 0, low = 0, high = sizeof types / sizeof types[0];
-    while (n < file_name.n && file_name.p[file_name.n - 1 - n] != '.' && file_name.p[file_name.n - 1 - n] != '/')
-        n++;
-    if (n == file_name.n || n == 0 || n >= EXTENSION_MAX || file_name.p[file_name.n - 1 - n] != '.')
+    struct str given = extension_of(file_name);
+    size_t n = given.n, low = 0, high = sizeof types / sizeof types[0];
+    if (n == 0 || n >= EXTENSION_MAX)
         return STR("application/octet-stream");
     for (size_t i = 0; i < n; i++) {
-        extension[i] = ascii_lower(file_name.p[file_name.n - n + i]);
+        extension[i] = ascii_lower(given.p[i]);
         if (extension[i] == '\0') /* would compare like the end of a shorter one */
             return STR("application/octet-stream");
     }

@@ -376,6 +376,24 @@ def test_c062_mime_types(site):
         assert (name, w.get("/" + name).get("content-type").split(";")[0] in types.split()) == (name, True)
 
 
+def test_own_media_types(weir):
+    conf = ('workers = 1; mime_types = "mime.types"; file_cache = { valid = "1h"; };'
+            ' sites = ( { listen = "127.0.0.1:@PORT@"; root = "public"; proxy = "127.0.0.1:1"; } );')
+    w = weir(conf, files={"public/a.own": "x", "public/a.css": "a", "public/a.png": "p",
+                          "mime.types": "types { text/x-own own; application/x-css css; }"})
+
+    def types():
+        return [w.get(path).get("content-type") for path in ("/a.own", "/a.css", "/a.png")]
+    assert types() == ["text/x-own; charset=utf-8", "application/x-css", "image/png"]
+    assert types() == ["text/x-own; charset=utf-8", "application/x-css", "image/png"]
+    w.write("mime.types", "application/x-own own")
+    w.reload()
+    assert types() == ["application/x-own", "text/css; charset=utf-8", "image/png"]  # the cache knows no better
+    w.write("mime.types", "types { oops")
+    w.reload(refused=True)
+    assert types()[0] == "application/x-own"
+
+
 def test_c062_error_pages_are_html(site):
     assert site().get("/none.js").get("content-type").startswith("text/html")
 

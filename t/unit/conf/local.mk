@@ -16,6 +16,10 @@ check_PROGRAMS += t/unit/conf/location
 t_unit_conf_location_SOURCES = t/unit/conf/location.c t/unit/conf/conf_test.h
 t_unit_conf_location_LDADD = $(CONF_TEST_LIBS)
 
+check_PROGRAMS += t/unit/conf/mime_types
+t_unit_conf_mime_types_SOURCES = t/unit/conf/mime_types.c t/unit/conf/conf_test.h
+t_unit_conf_mime_types_LDADD = src/libhttp.a $(CONF_TEST_LIBS)
+
 check_PROGRAMS += t/unit/conf/print
 t_unit_conf_print_SOURCES = t/unit/conf/print.c t/unit/conf/conf_test.h
 t_unit_conf_print_LDADD = $(CONF_TEST_LIBS)
