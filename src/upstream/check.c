@@ -2,15 +2,16 @@
 /*
  * Active health checks.
  *
- * A probe belongs to one server and to the checks' thread. The main thread makes the probes of a configuration and posts
- * them as one list; the thread takes over from the old probe of the same server what is known of it, and drops the
- * others. A probe counts itself in server->probes from the making to the end, so that its server is not freed under it.
+ * A probe belongs to one server and to the checks' thread. The main thread makes the probes of a configuration and
+ * posts them as one list; the thread takes over from the old probe of the same server what is known of it, and drops
+ * the others. A probe counts itself in server->probes from the making to the end, so that its server is not freed
+ * under it.
  *
- * One check: connect (all addresses of a name in turn), for HTTP one GET with Host and Connection: close, RFC 9112 §3.2,
- * for a backend refuses what has no Host. The status decides; the body is read, up to a bound, and dropped, so that the
- * backend does not see a broken client. The whole may take `timeout`. The next begins `interval` after this one began,
- * a tenth more or less, so that many servers are not all asked at the same moment. A server is up until `fall` checks
- * in a row have failed, and down until `rise` have not.
+ * One check: connect (all addresses of a name in turn), for HTTP one GET with Host and Connection: close, RFC 9112
+ * §3.2, for a backend refuses what has no Host. The status decides; the body is read, up to a bound, and dropped, so
+ * that the backend does not see a broken client. The whole may take `timeout`. The next begins `interval` after this
+ * one began, a tenth more or less, so that many servers are not all asked at the same moment. A server is up until
+ * `fall` checks in a row have failed, and down until `rise` have not.
  */
 #include "upstream/check.h"
 

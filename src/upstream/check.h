@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Active health checks: one thread with a loop of its own asks each server that has `health`, once for the whole process,
- * whatever the number of loops. The thread exists from the first configuration on that needs it.
+ * Active health checks: one thread with a loop of its own asks each server that has `health`, once for the whole
+ * process, whatever the number of loops. The thread exists from the first configuration on that needs it.
  */
 #ifndef UPSTREAM_CHECK_H
 #define UPSTREAM_CHECK_H

@@ -2,11 +2,12 @@
 /*
  * Whether a server may have requests.
  *
- * Passive: failures are counted from the first one on, in windows of ten seconds, beside the answers that came meanwhile.
- * Several failures that are at least half of all eject the server: five seconds, twice as long each time it fails its
- * trial afterwards, up to a minute. Ejection never takes the last usable half of a group, so a lone server is always
- * tried, and when nothing better is left the ejected are asked after all (pick.c). Only what the server did counts:
- * connecting, timeouts, broken answers; not a client that left, not a status (fail.def's side, handler/proxy.c).
+ * Passive: failures are counted from the first one on, in windows of ten seconds, beside the answers that came
+ * meanwhile. Several failures that are at least half of all eject the server: five seconds, twice as long each time
+ * it fails its trial afterwards, up to a minute. Ejection never takes the last usable half of a group, so a lone
+ * server is always tried, and when nothing better is left the ejected are asked after all (pick.c). Only what the
+ * server did counts: connecting, timeouts, broken answers; not a client that left, not a status (fail.def's side,
+ * handler/proxy.c).
  *
  * Everything is under the mutex of the upstream's queue, for changes of who may have requests concern those who wait;
  * the flags themselves are atomics that the algorithms read. Running answers are never cut.
@@ -62,8 +63,8 @@ static void eject(struct server *s, uint64_t now, const char *what, int error)
     atomic_store(&s->ejected_until, now + ms);
     snprintf(h->ejected_cause, sizeof h->ejected_cause, "%s%s%s%s, %u of %u attempts failed", what,
              error != 0 ? " (" : "", error != 0 ? strerrordesc_np(error) : "", error != 0 ? ")" : "", bad, all);
-    log_write(LOG_WARN, "upstream %.*s: server %.*s gets no requests for %llu s: %s", STR_ARG(u->name), STR_ARG(s->name),
-              (unsigned long long)ms / 1000, h->ejected_cause);
+    log_write(LOG_WARN, "upstream %.*s: server %.*s gets no requests for %llu s: %s", STR_ARG(u->name),
+              STR_ARG(s->name), (unsigned long long)ms / 1000, h->ejected_cause);
 }
 
 void health_failed(struct server *s, const char *what, int error)

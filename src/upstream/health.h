@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What requests tell about a server, and what its checks (check.c) and an operator say: whether it may have more of them.
- * Each change is one line in the log: which event, until when.
+ * What requests tell about a server, and what its checks (check.c) and an operator say: whether it may have more of
+ * them. Each change is one line in the log: which event, until when.
  */
 #ifndef UPSTREAM_HEALTH_H
 #define UPSTREAM_HEALTH_H

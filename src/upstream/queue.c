@@ -2,19 +2,19 @@
 /*
  * Waiting for a slot.
  *
- * An entry belongs to the upstream's queue and changes under its mutex alone: WAITING in a FIFO, then GRANTED (a slot is
- * taken for it, a mail is on its way to its loop) or GONE. Only the waiter's loop frees it: at once when it leaves while
- * WAITING, else when the mail arrives. A waiter that leaves when a slot is on its way makes the entry GONE and hands
- * the slot on in the same step, so a slot is never parked with someone who has left.
+ * An entry belongs to the upstream's queue and changes under its mutex alone: WAITING in a FIFO, then GRANTED (a slot
+ * is taken for it, a mail is on its way to its loop) or GONE. Only the waiter's loop frees it: at once when it leaves
+ * while WAITING, else when the mail arrives. A waiter that leaves when a slot is on its way makes the entry GONE and
+ * hands the slot on in the same step, so a slot is never parked with someone who has left.
  *
- * Who comes while nobody waits takes a free slot without the mutex. The race in that is closed from both sides: a waiter
- * first counts itself in `waiting` and then looks for a free slot, a giver first frees the slot and then looks at
- * `waiting` (all sequentially consistent), so one of the two sees the other. Whoever comes while someone waits goes
- * through the queue, and does not overtake.
+ * Who comes while nobody waits takes a free slot without the mutex. The race in that is closed from both sides: a
+ * waiter first counts itself in `waiting` and then looks for a free slot, a giver first frees the slot and then looks
+ * at `waiting` (all sequentially consistent), so one of the two sees the other. Whoever comes while someone waits
+ * goes through the queue, and does not overtake.
  *
- * A freed slot goes to the older of two heads by arrival number: the server's own FIFO, and the common one. Retries have
- * the number 0. In the common FIFO a retry may be unable to take what is free (it has been there); the first one that
- * can is served.
+ * A freed slot goes to the older of two heads by arrival number: the server's own FIFO, and the common one. Retries
+ * have the number 0. In the common FIFO a retry may be unable to take what is free (it has been there); the first one
+ * that can is served.
  */
 #include "upstream/queue.h"
 

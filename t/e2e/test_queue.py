@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Requests that wait for a slot: order, limits, timeouts, those who leave, and servers that are not there yet (C113-C115)."""
+"""Requests that wait for a slot: order, limits, timeouts, those who leave, servers not there yet (C113-C115)."""
 import json
 import socket
 import tempfile
