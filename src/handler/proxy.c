@@ -484,7 +484,7 @@ static void *proxy_open(struct worker *w)
         return NULL;
     loop->w = w;
     pool_init(&loop->pool, w->loop);
-    list_init(&loop->tunnels);
+    tunnel_loop_init(loop);
     return loop;
 }
 
@@ -497,10 +497,17 @@ static void proxy_close(struct worker *w, void *state)
     free(loop);
 }
 
+static void proxy_drain(struct worker *w, void *state, uint64_t ms)
+{
+    (void)w;
+    tunnel_drain_all(state, ms);
+}
+
 const struct handler proxy_handler = {
     .name = "proxy",
     .open = proxy_open,
     .close = proxy_close,
+    .drain = proxy_drain,
     .start = proxy_start,
     .body = proxy_body,
     .resume = proxy_resume,

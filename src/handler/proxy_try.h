@@ -27,6 +27,9 @@ struct proxy_loop {
     struct worker *w;
     struct pool pool;
     struct list tunnels;
+    struct list leaving;  /* tunnels that have been told to end */
+    ev_timer drain;       /* tells some of them at a time ... */
+    uint64_t drain_until; /* ... so that all know by then */
 };
 
 /* One attempt; replaced whole by the next. */
@@ -120,6 +123,9 @@ void bind_body(struct proxy *p, struct str piece);
 /* Takes the server's connection over and, with r->resp filled, the client's. `early` was read from the server
  * behind its head. The server's tunnel has been counted. False: the client could not be had; nothing was taken. */
 bool tunnel_start(struct proxy_loop *loop, struct request *r, struct upstream_conn *uc, struct str early) MUST_USE;
+void tunnel_loop_init(struct proxy_loop *loop);
 void tunnel_close_all(struct proxy_loop *loop);
+/* Ends every WebSocket with a close frame, spread over so many ms. */
+void tunnel_drain_all(struct proxy_loop *loop, uint64_t ms);
 
 #endif

@@ -10,16 +10,23 @@
  *
  * Each direction stands alone: what one side cannot take is queued, and the other is not read until that is gone; a
  * FIN is passed on behind the bytes before it, while the other direction goes on.
+ *
+ * When the worker drains, every client gets a close frame of ours (RFC 6455 §5.5.1), some at a time, so that not all of
+ * them connect again at once: 1012 if another server of this host has taken over, else 1001. It has to stand between
+ * two frames of the server, whose bytes are followed only for that. What the server says afterwards is dropped; the
+ * client's answer goes to the server, which ends its side by it.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
 #include "handler/proxy_try.h"
+#include "http/ws_frames.h"
 
 enum {
     READ_MAX = 64 * 1024,
-    LINGER_MS = 5000, /* for what is queued when the other side has failed */
+    LINGER_MS = 5000, /* for what is queued when the other side has failed, or for the answer to a close frame */
+    DRAIN_TICK_MS = 100,
 };
 
 struct tunnel {
@@ -31,7 +38,10 @@ struct tunnel {
     struct list link;        /* proxy_loop->tunnels */
     struct later later;
     uint64_t timeout_ms;
+    struct ws_frames from_server;
     bool client_ended, server_ended; /* FIN has been read */
+    bool wants_close;                /* a close frame goes to the client at the next frame end */
+    bool has_closed;                 /* it has gone */
     bool is_dying;                   /* one side has failed; the rest of the other's queue is being sent */
 };
 
@@ -67,7 +77,7 @@ static void on_deadline(struct deadline *d)
 
 static void touch(struct tunnel *t)
 {
-    if (!t->is_dying)
+    if (!t->is_dying && !t->has_closed)
         deadline_set(t->w->loop, &t->deadline, DEADLINE_TUNNEL, t->timeout_ms, on_deadline);
 }
 
@@ -91,9 +101,44 @@ static void side_failed(struct tunnel *t, struct conn *c)
     deadline_set(t->w->loop, &t->deadline, DEADLINE_LINGER, LINGER_MS, on_deadline);
 }
 
+/* Between two frames of the server. */
+static void say_goodbye(struct tunnel *t)
+{
+    char frame[WS_CLOSE_FRAME];
+    t->wants_close = false;
+    if (t->from_server.is_over || t->is_dying || t->server_ended)
+        return; /* it is about to end anyway */
+    ws_close_frame(t->w->shared->handed_over ? WS_SERVICE_RESTART : WS_GOING_AWAY, frame);
+    t->has_closed = true;
+    deadline_set(t->w->loop, &t->deadline, DEADLINE_LINGER, LINGER_MS, on_deadline);
+    switch (conn_write(&t->client, str_of(frame, sizeof frame))) {
+    case IO_OK:
+    case IO_AGAIN:
+        break;
+    default:
+        side_failed(t, &t->client);
+        break;
+    }
+}
+
+/* Follows what the server says. Returns how much of it the client is to get; *goodbye: a close frame comes next. */
+static struct str follow(struct tunnel *t, struct str got, bool *goodbye)
+{
+    *goodbye = false;
+    if (t->has_closed)
+        return str_take(got, 0);
+    size_t n = ws_frames_feed(&t->from_server, got, t->wants_close);
+    *goodbye = t->wants_close && ws_frames_between(&t->from_server);
+    return str_take(got, n);
+}
+
 /* FIN of one side. */
 static void side_ended(struct tunnel *t, struct conn *c)
 {
+    if (t->has_closed && c != &t->client) { /* both have said goodbye */
+        side_failed(t, c);
+        return;
+    }
     *(c == &t->client ? &t->client_ended : &t->server_ended) = true;
     conn_want_read(c, false);
     conn_shutdown(other_of(t, c));
@@ -126,7 +171,10 @@ static void side_readable(struct tunnel *t, struct conn *c)
     else
         COUNT_ADD(t->w->counters.bytes_out, got.n);
     touch(t);
-    switch (conn_write(other, got)) {
+    bool goodbye = false;
+    if (c != &t->client)
+        got = follow(t, got, &goodbye);
+    switch (got.n > 0 ? conn_write(other, got) : IO_OK) {
     case IO_OK:
         break;
     case IO_AGAIN:
@@ -134,8 +182,10 @@ static void side_readable(struct tunnel *t, struct conn *c)
         break;
     default:
         side_failed(t, other);
-        break;
+        return;
     }
+    if (goodbye)
+        say_goodbye(t);
 }
 
 static void side_drained(struct tunnel *t, struct conn *c)
@@ -254,13 +304,52 @@ bool tunnel_start(struct proxy_loop *loop, struct request *r, struct upstream_co
     list_append(&loop->tunnels, &t->link);
     COUNT(t->w->counters.tunnels);
     touch(t);
+    (void)ws_frames_feed(&t->from_server, early, false);
     if (!side_open(&uc->c, &t->client, early) || !side_open(&t->client, &uc->c, up.early))
         tunnel_close(t);
     return true;
 }
 
+static void on_drain(struct ev_loop *ev, ev_timer *timer, int events)
+{
+    struct proxy_loop *loop = container_of(timer, struct proxy_loop, drain);
+    uint64_t now = loop->w->loop->now_ms, ticks = 1, n = 0;
+    if (events & EV_ERROR)
+        return;
+    if (loop->drain_until > now)
+        ticks += (loop->drain_until - now) / DRAIN_TICK_MS;
+    list_each_safe(it, next, &loop->tunnels)
+        n++;
+    for (n = (n + ticks - 1) / ticks; n > 0; n--) {
+        struct tunnel *t = list_entry(loop->tunnels.next, struct tunnel, link);
+        list_remove(&t->link);
+        list_append(&loop->leaving, &t->link);
+        t->wants_close = true;
+        if (ws_frames_between(&t->from_server))
+            say_goodbye(t);
+    }
+    (void)ev; /* it goes on: a handshake that is under way may add one more */
+}
+
+void tunnel_loop_init(struct proxy_loop *loop)
+{
+    list_init(&loop->tunnels);
+    list_init(&loop->leaving);
+    ev_init(&loop->drain, on_drain);
+}
+
+void tunnel_drain_all(struct proxy_loop *loop, uint64_t ms)
+{
+    loop->drain_until = loop->w->loop->now_ms + ms;
+    ev_timer_set(&loop->drain, 0., DRAIN_TICK_MS / 1000.);
+    ev_timer_start(loop->w->loop->ev, &loop->drain);
+}
+
 void tunnel_close_all(struct proxy_loop *loop)
 {
+    ev_timer_stop(loop->w->loop->ev, &loop->drain);
     while (!list_is_empty(&loop->tunnels))
         tunnel_close(list_entry(loop->tunnels.next, struct tunnel, link));
+    while (!list_is_empty(&loop->leaving))
+        tunnel_close(list_entry(loop->leaving.next, struct tunnel, link));
 }

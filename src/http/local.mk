@@ -28,4 +28,6 @@ src_libhttp_a_SOURCES = \
 	src/http/status.c \
 	src/http/status.h \
 	src/http/target.c \
-	src/http/target.h
+	src/http/target.h \
+	src/http/ws_frames.c \
+	src/http/ws_frames.h

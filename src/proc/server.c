@@ -43,6 +43,7 @@
 #include "upstream/check.h"
 
 enum {
+    TELL_MS = 40 * 1000, /* for WebSockets to be told that it ends, if timeouts.shutdown has no limit */
     RESOLVE_EVERY_MS = 10 * 1000,
     RESOLVE_SOON_MS = 1000, /* while a name has not resolved; doubled each time up to the other */
 };
@@ -425,6 +426,10 @@ static void ask_when_none_accepts(struct process *p)
 
 static void drain(struct process *p)
 {
+    uint64_t now = clock_monotonic_ms();
+    /* What has to be told to end gets three quarters of the time that is left. */
+    uint64_t left = p->end_at == 0 ? TELL_MS : p->end_at > now ? p->end_at - now : 0;
+    atomic_store(&p->shared.drain_ms, left / 4 * 3);
     stop_workers(p, false);
     ask_when_none_accepts(p);
 }

@@ -22,6 +22,8 @@ struct handler {
     /* A configuration is about to go into force: read what it names, so that no loop has to. Called on the loader's
      * thread, and by open for the first one. May be NULL. */
     void (*prepare)(const struct conf *c);
+    /* The worker drains: what would not end by itself is to end within so many ms. May be NULL. */
+    void (*drain)(struct worker *w, void *state, uint64_t ms);
     enum handled (*start)(struct request *r);
     /* Request body bytes (borrowed for the call; all are taken); last: the body ends with them (they may be empty). IO_OK or IO_AGAIN: no
      * more until request_body_resume. NULL: the handler never wants a body; the client discards it. */

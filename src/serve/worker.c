@@ -256,6 +256,9 @@ static void on_stop(struct loop *l, struct mail *mail)
             client_drain(c);
     }
     w->stopping = true;
+    for (unsigned kind = 0; kind < ACTION_COUNT; kind++)
+        if (w->handlers[kind]->drain && w->handler_state[kind])
+            w->handlers[kind]->drain(w, w->handler_state[kind], w->shared->drain_ms);
 }
 
 static void on_hand_over(struct loop *l, struct mail *mail)

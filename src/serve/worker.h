@@ -27,6 +27,7 @@ struct server_shared {
     atomic_bool draining;    /* every answer is the last on its connection */
     atomic_bool unready;     /* balancers in front are to go elsewhere */
     atomic_bool handed_over; /* another server accepts on the same sockets */
+    atomic_ullong drain_ms;  /* how long draining may take; set before worker_stop */
 };
 
 /* Written by one loop, read by any thread. */

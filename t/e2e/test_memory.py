@@ -23,7 +23,7 @@ def front():
 
 
 def pss(front):
-    return util.pss_bytes(front.w.tree())
+    return util.anon_bytes(front.w.tree())
 
 
 def run(front, requests, batch=100):

@@ -570,12 +570,12 @@ def test_c022_unfinished_heads_hold_no_more_than_their_limit(front):
     if util.SCALE != 1:
         pytest.skip("memory is only measured on a plain build")
     pids = front.w.tree()
-    before = util.pss_bytes(pids)
+    before = util.anon_bytes(pids)
     conns = [front.connect() for _ in range(100)]
     for c in conns:
         c.send(b"GET /p HTTP/1.1\r\nHost: h.test\r\nX: " + b"z" * 30000)
     front.lines()
-    grown = util.pss_bytes(pids) - before
+    grown = util.anon_bytes(pids) - before
     for c in conns:
         c.close()
     front.settle()

@@ -557,13 +557,13 @@ def test_c093_a_client_that_does_not_read_costs_little_memory_and_stops_the_back
         conn.wait_close(20)
     b = raw_backend(script)
     w = weir(ONE.replace('send = "1s"', 'send = "20s"'), B=b.addr)
-    before = util.pss_bytes(w.tree())
+    before = util.anon_bytes(w.tree())
     conns = [w.connect(rcvbuf=4096) for _ in range(10)]
     for c in conns:
         c.send(head())
     util.wait_for("every backend connection is stuck", 30, lambda: len(sent) == 10)
     assert max(sent) < 30 << 20  # the kernel's buffers, not ours
-    assert util.SCALE != 1 or util.pss_bytes(w.tree()) - before < 10 * (64 << 10) + (1 << 20)
+    assert util.SCALE != 1 or util.anon_bytes(w.tree()) - before < 10 * (64 << 10) + (1 << 20)
     cpu = util.cpu_ms(w.tree())
     time.sleep(1)  # a spinning loop would show
     assert util.cpu_ms(w.tree()) - cpu < 50
@@ -620,13 +620,13 @@ def test_an_upload_waits_for_a_backend_that_does_not_read(weir, raw_backend):
         conn.send(OK)
     b = raw_backend(script)
     w = weir(ONE.replace('send = "1s"', 'send = "20s"').replace('server = "1s"', 'server = "20s"'), B=b.addr)
-    before = util.pss_bytes(w.tree())
+    before = util.anon_bytes(w.tree())
     c = w.connect(timeout=30)
     body = bytes(range(256)) * (20 << 12)
     t = threading.Thread(target=lambda: c.send(head(b"POST", b"/p", b"Content-Length: %d" % len(body)), body))
     t.start()
     time.sleep(0.5)  # long enough to have taken everything, if it did
-    assert util.SCALE != 1 or util.pss_bytes(w.tree()) - before < 2 << 20
+    assert util.SCALE != 1 or util.anon_bytes(w.tree()) - before < 2 << 20
     go.set()
     assert c.response(timeout=util.scaled(30)).body == b"ok"
     t.join()

@@ -235,11 +235,11 @@ def test_a_side_that_does_not_read_stops_the_other_and_costs_nothing(weir, raw_b
         sent.append(n)
         conn.wait_close(20)
     w = weir(HOUR, B=raw_backend(script).addr)
-    before = util.pss_bytes(w.tree())
+    before = util.anon_bytes(w.tree())
     c = opened(w, rcvbuf=4096)
     util.wait_for("the backend is stuck", 20, lambda: sent)
     assert sent[0] < 30 << 20
-    assert util.SCALE != 1 or util.pss_bytes(w.tree()) - before < 1 << 20
+    assert util.SCALE != 1 or util.anon_bytes(w.tree()) - before < 1 << 20
     cpu = util.cpu_ms(w.tree())
     time.sleep(1)  # a spinning loop would show
     assert util.cpu_ms(w.tree()) - cpu < 50
@@ -389,9 +389,9 @@ def test_c108_a_reload_touches_no_tunnel(weir, raw_backend):
 def test_an_idle_websocket_costs_at_most_1536_bytes(weir, raw_backend):
     w = weir(HOUR, B=raw_backend(lambda conn: (conn.head(), conn.send(switch()), conn.wait_close(60))).addr)
     first = [opened(w) for _ in range(50)]
-    before = util.pss_bytes(w.tree())
+    before = util.anon_bytes(w.tree())
     more = [opened(w) for _ in range(300)]
-    each = (util.pss_bytes(w.tree()) - before) / len(more)
+    each = (util.anon_bytes(w.tree()) - before) / len(more)
     assert each < 1536, each
     for c in first + more:
         c.close()

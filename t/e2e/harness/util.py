@@ -121,12 +121,22 @@ def cpu_ms(pids):
     return cpu_us(pids) / 1000
 
 
-def pss_bytes(pids):
+def _rollup(pids, field):
     total = 0
     for p in pids:
         with open("/proc/%d/smaps_rollup" % p) as f:
-            total += sum(int(ln.split()[1]) for ln in f if ln.startswith("Pss:")) * 1024
+            total += sum(int(ln.split()[1]) for ln in f if ln.startswith(field)) * 1024
     return total
+
+
+def pss_bytes(pids):
+    """All memory of these processes; their share of what they have in common with others."""
+    return _rollup(pids, "Pss:")
+
+
+def anon_bytes(pids):
+    """Without the program and its libraries, whose share grows when other servers end: for what something costs."""
+    return _rollup(pids, "Pss_Anon:")
 
 
 def kill_all(pids):

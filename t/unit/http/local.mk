@@ -59,3 +59,6 @@ t_unit_http_status_LDADD = $(HTTP_TEST_LIBS)
 check_PROGRAMS += t/unit/http/target
 t_unit_http_target_SOURCES = t/unit/http/target.c
 t_unit_http_target_LDADD = $(HTTP_TEST_LIBS)
+check_PROGRAMS += t/unit/http/ws_frames
+t_unit_http_ws_frames_SOURCES = t/unit/http/ws_frames.c
+t_unit_http_ws_frames_LDADD = src/libhttp.a src/libbase.a $(CMOCKA_LIBS) $(WEIR_LIBS)
