@@ -35,9 +35,14 @@ def answer(head):
     if on and FAULTS["BAD_EVERY"] and count % FAULTS["BAD_EVERY"] == 0:
         status = b"500 Bad"
     if on and FAULTS["SHORT_EVERY"] and count % FAULTS["SHORT_EVERY"] == 0:
-        body = body[:len(body) // 2]
+        body = body[: len(body) // 2]
     kept = b"Connection: keep-alive\r\n" if b"keep-alive" in head.lower() else b""
-    return b"HTTP/1.1 %s\r\nContent-Type: text/plain\r\n%sContent-Length: %d\r\n\r\n%s" % (status, kept, len(body), body)
+    return b"HTTP/1.1 %s\r\nContent-Type: text/plain\r\n%sContent-Length: %d\r\n\r\n%s" % (
+        status,
+        kept,
+        len(body),
+        body,
+    )
 
 
 class Server(asyncio.Protocol):

@@ -53,13 +53,17 @@ def test_failures_of_the_baseline_refuse_all(measurement):
 def test_several_comparisons_are_adjusted_together(measurement):
     six = slice(0, 6)
     two = analysis.Analysis(measurement({"a": SLOW[six], "again": TWIN[six], "b": scaled(1.5)[six]}))
-    three = analysis.Analysis(measurement({"a": SLOW[six], "again": TWIN[six], "b": scaled(1.5)[six], "c": scaled(0.7)[six]}))
+    three = analysis.Analysis(
+        measurement({"a": SLOW[six], "again": TWIN[six], "b": scaled(1.5)[six], "c": scaled(0.7)[six]})
+    )
     assert two.main[0].word == "faster"
     assert {c.word for c in three.main} == {"inconclusive"} and {c.more for c in three.main} == {1}
 
 
 def test_a_slower_arm_among_faster_ones_decides_the_exit_code(measurement):
-    assert analysis.Analysis(measurement({"a": SLOW, "again": TWIN, "b": scaled(1.5), "c": scaled(0.7)})).exit_code == 3
+    assert (
+        analysis.Analysis(measurement({"a": SLOW, "again": TWIN, "b": scaled(1.5), "c": scaled(0.7)})).exit_code == 3
+    )
 
 
 def test_one_arm_alone(measurement):
@@ -77,7 +81,10 @@ def test_tables_line_up(measurement):
     assert len({line.count("|") for line in md}) == 1
 
 
-@pytest.mark.parametrize("value, text", [(0, "0"), (float("nan"), "-"), (1234.5, "1,234"), (12.345, "12.3"), (0.01234, "0.0123"), (999.9, "1,000")])
+@pytest.mark.parametrize(
+    "value, text",
+    [(0, "0"), (float("nan"), "-"), (1234.5, "1,234"), (12.345, "12.3"), (0.01234, "0.0123"), (999.9, "1,000")],
+)
 def test_figures_have_three_digits(value, text):
     assert tables.figure(value) == text
 
@@ -86,13 +93,16 @@ def test_what_is_stored_is_read_back_the_same(measurement, tmp_path):
     made = measurement({"a": SLOW, "again": TWIN, "b": scaled(1.5)})
     kept = store.Store.create(str(tmp_path / "kept"), dict(made.meta))
     from lab import loads
+
     for row in made.rows:
         load = loads.Load()
         load.take_latencies([1, 2, 3])
         kept.add(row, load)
     kept.save_meta()
     again = store.Store.open(kept.path)
-    assert [(r["run"], r["rps"], r["twin"]) for r in again.rows] == [(r["run"], r["rps"], r["twin"]) for r in made.rows]
+    assert [(r["run"], r["rps"], r["twin"]) for r in again.rows] == [
+        (r["run"], r["rps"], r["twin"]) for r in made.rows
+    ]
     assert again.grids[1] == kept.grids[1] and json.dumps(again.meta) == json.dumps(kept.meta)
     assert analysis.Analysis(again).sentence == analysis.Analysis(made).sentence
     report.write(analysis.Analysis(again))

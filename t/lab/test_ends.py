@@ -24,15 +24,23 @@ def test_a_process_that_dies_is_reported(lab, arms_file, tmp_path):
 def running(tmp_path, *args):
     """The laboratory in the background, as soon as it measures."""
     log = open(tmp_path / "err", "w+b")
-    p = subprocess.Popen(["/usr/bin/python3", MAIN, *args], cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                         start_new_session=True)
+    p = subprocess.Popen(
+        ["/usr/bin/python3", MAIN, *args],
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,
+        start_new_session=True,
+    )
     util.wait_for("a run has begun", 30, lambda: "round 1" in (tmp_path / "err").read_text())
     return p, log
 
 
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted(arms_file, tmp_path, sig):
-    p, log = running(tmp_path, arms_file(a={"child": 1}, b={}), "--load", "ab -t 2 -n 1000000 -c 5", "--rounds", "9", "--out", "o")
+    p, log = running(
+        tmp_path, arms_file(a={"child": 1}, b={}), "--load", "ab -t 2 -n 1000000 -c 5", "--rounds", "9", "--out", "o"
+    )
     p.send_signal(sig)
     assert p.wait(util.scaled(20)) == 1
     log.close()
@@ -45,7 +53,9 @@ def test_a_child_that_ignores_term_is_ended(lab, arms_file):
 
 
 def test_killed_itself_it_takes_the_servers_along(arms_file, tmp_path, nothing_left):
-    p, log = running(tmp_path, arms_file(a={}, b={}), "--load", "ab -t 2 -n 1000000 -c 5", "--rounds", "9", "--out", "o")
+    p, log = running(
+        tmp_path, arms_file(a={}, b={}), "--load", "ab -t 2 -n 1000000 -c 5", "--rounds", "9", "--out", "o"
+    )
     p.kill()
     p.wait()
     log.close()
@@ -56,8 +66,10 @@ def test_a_taken_port_is_not_measured(lab, tmp_path):
     server = subprocess.Popen(["/usr/bin/python3", STAND_IN, str(port := util.free_port())])
     try:
         util.wait_for("the other server", 10, lambda: util.listening("127.0.0.1", port))
-        (tmp_path / "x.setup").write_text('arms = { name = "x"; url = "http://127.0.0.1:%d"; processes = '
-                                          '{ name = "app"; run = "/usr/bin/python3 %s %d"; }; };' % (port, STAND_IN, port))
+        (tmp_path / "x.setup").write_text(
+            'arms = { name = "x"; url = "http://127.0.0.1:%d"; processes = '
+            '{ name = "app"; run = "/usr/bin/python3 %s %d"; }; };' % (port, STAND_IN, port)
+        )
         r = lab("x.setup", *LOAD, "--rounds", 1)
         assert "port %d is taken by somebody else" % port in r.stdout
     finally:
@@ -78,6 +90,7 @@ def running_servers():
         for port in ports:
             util.wait_for("the servers", 20, lambda p=port: util.listening("127.0.0.1", p))
         return ["http://127.0.0.1:%d" % p for p in ports]
+
     yield start
     for s in servers:
         assert s.poll() is None  # they are not the laboratory's to stop
@@ -93,7 +106,9 @@ def test_servers_that_run_already(lab, running_servers):
 
 def test_until_decided_stops_when_it_is(lab, running_servers, tmp_path):
     urls = running_servers({"stall": 0.05}, {})
-    r = lab(*urls, "--load", "ab -n 200 -c 2 -k", "--warmup", "0s", "--cooldown", "0s", "--until-decided", "--out", "o")
+    r = lab(
+        *urls, "--load", "ab -n 200 -c 2 -k", "--warmup", "0s", "--cooldown", "0s", "--until-decided", "--out", "o"
+    )
     assert r.returncode == 0, r.stdout + r.stderr
     assert urls[1][7:] + " is faster" in r.stdout
     assert max(x["round"] for x in Store.open(str(tmp_path / "o")).rows) in (8, 12, 18)

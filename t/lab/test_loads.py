@@ -18,9 +18,16 @@ def test_ab(data):
     got = loads.parse_ab(text, path("ab-g.tsv"))
     assert (got.requests, got.failures, got.total_failures()) == (200, {}, 0)
     assert "Requests per second:    %.2f" % got.rps in text
-    assert got.ab["time"] == got.seconds and got.ab["kbs"] > 0 and got.ab["ms"] == pytest.approx(got.mean_ms / 10, abs=0.001)
+    assert (
+        got.ab["time"] == got.seconds
+        and got.ab["kbs"] > 0
+        and got.ab["ms"] == pytest.approx(got.mean_ms / 10, abs=0.001)
+    )
     assert got.ab["percentiles"] == sorted(got.ab["percentiles"]) and len(got.ab["percentiles"]) == 9
-    assert got.quantile(0.5) == pytest.approx(got.ab["percentiles"][0], abs=1) and got.quantile(1.0) == got.ab["percentiles"][-1]
+    assert (
+        got.quantile(0.5) == pytest.approx(got.ab["percentiles"][0], abs=1)
+        and got.quantile(1.0) == got.ab["percentiles"][-1]
+    )
     assert got.resolution == 1.0 and len(got.grid) == len(loads.GRID)
 
 
@@ -47,9 +54,14 @@ def test_ab_that_gave_up():
 def test_wrk(data):
     got = loads.parse_wrk(data("wrk-failed.txt"))
     assert got.failures == {"status": 812} and got.requests == 8126
-    assert got.quantile(0.5) == pytest.approx(0.177) and got.quantile(0.99) == pytest.approx(23.1) and got.mean_ms == 2.31
+    assert (
+        got.quantile(0.5) == pytest.approx(0.177) and got.quantile(0.99) == pytest.approx(23.1) and got.mean_ms == 2.31
+    )
     assert np.isnan(got.quantile(0.9999))
-    socket = loads.parse_wrk("  Socket errors: connect 1, read 2, write 3, timeout 4\n  5 requests in 1.00s, 1.00KB read\nRequests/sec: 5.0\n")
+    socket = loads.parse_wrk(
+        "  Socket errors: connect 1, read 2, write 3, timeout 4\n"
+        "  5 requests in 1.00s, 1.00KB read\nRequests/sec: 5.0\n"
+    )
     assert socket.failures == {"connect": 1, "read": 2, "write": 3, "timeout": 4} and socket.bytes == 1024
 
 
@@ -73,11 +85,24 @@ def test_openloop():
 
 def test_autocannon(data):
     got = loads.parse_autocannon(data("autocannon.json"))
-    assert set(got.failures) == {"status"} and got.rps > 0 and got.quantile(0.5) <= got.quantile(0.99) <= got.quantile(1.0)
+    assert (
+        set(got.failures) == {"status"}
+        and got.rps > 0
+        and got.quantile(0.5) <= got.quantile(0.99) <= got.quantile(1.0)
+    )
 
 
-@pytest.mark.parametrize("name, kind", [("ab.txt", "ab"), ("ab-g.tsv", "ab -g"), ("wrk-failed.txt", "wrk"), ("wrk-exact.txt", "wrk"),
-                                        ("h2load-failed.txt", "h2load"), ("autocannon.json", "autocannon")])
+@pytest.mark.parametrize(
+    "name, kind",
+    [
+        ("ab.txt", "ab"),
+        ("ab-g.tsv", "ab -g"),
+        ("wrk-failed.txt", "wrk"),
+        ("wrk-exact.txt", "wrk"),
+        ("h2load-failed.txt", "h2load"),
+        ("autocannon.json", "autocannon"),
+    ],
+)
 def test_files_are_recognised(name, kind):
     assert loads.recognise(path(name))[0] == kind
 
@@ -101,7 +126,17 @@ def test_the_measured_command_keeps_what_was_asked_for():
 
 
 def test_the_warm_up_is_the_same_load_for_a_short_time():
-    assert words("ab -n 20000 -c 100").warm("http://x/", 1)[1:] == ["-q", "-r", "-c", "100", "-t", "1", "-n", "200000", "http://x/"]
+    assert words("ab -n 20000 -c 100").warm("http://x/", 1)[1:] == [
+        "-q",
+        "-r",
+        "-c",
+        "100",
+        "-t",
+        "1",
+        "-n",
+        "200000",
+        "http://x/",
+    ]
     assert words("wrk -t2 -c10 -d5s").warm("http://x/", 0.2)[1:] == ["-t2", "-c10", "-d", "1s", "http://x/"]
     assert "-n" not in words("h2load -n 10 -c 2").warm("http://x/", 1)
 

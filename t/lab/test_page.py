@@ -14,30 +14,20 @@ import pytest
 from harness import util
 
 CHROMIUM = shutil.which("chromium")
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-         "--disable-component-update", "--disable-sync", "--enable-logging=stderr", "--window-size=1200,900"]
-# Put at the end of a copy of the page: tries the page's own script and leaves in <body data-seen> what the browser made of it.
-PROBE = """<script>
-const errors = [];
-addEventListener('error', (e) => errors.push(String(e.message)));
-const key = document.querySelector('.key[data-series]');
-key.click();
-const dimmed = document.querySelectorAll('svg .dim').length;
-key.click();
-const th = [...document.querySelectorAll('#runs th')].find((t) => t.textContent === 'rps');
-th.click();
-const sorted = [...document.querySelectorAll('#runs td[data-column=rps]')].map((t) => Number(t.dataset.value));
-const box = (e) => { const b = e.getBoundingClientRect(); return [b.width, b.height]; };
-const outside = [...document.querySelectorAll('svg path, svg circle, svg rect, svg line')].filter((e) => {
-  const b = e.getBoundingClientRect(), s = e.ownerSVGElement.getBoundingClientRect();
-  return b.left < s.left - 2 || b.right > s.right + 2 || b.top < s.top - 2 || b.bottom > s.bottom + 2;
-}).length;
-document.body.dataset.seen = JSON.stringify({ errors, dimmed, sorted, outside, undimmed: document.querySelectorAll('svg .dim').length,
-  svg: [...document.querySelectorAll('svg')].map(box), titles: [...document.querySelectorAll('svg .title')].map((t) => t.textContent),
-  wide: document.documentElement.scrollWidth, h1: document.querySelector('h1').textContent,
-  drawn: [...document.querySelectorAll('svg')].map((s) => s.querySelectorAll('path, circle, rect').length),
-  resources: performance.getEntriesByType('resource').length });
-</script></body>"""
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--enable-logging=stderr",
+    "--window-size=1200,900",
+]
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "probe.js")) as probe:
+    PROBE = "<script>%s</script></body>" % probe.read()
 
 
 class Page(html.parser.HTMLParser):
@@ -69,17 +59,40 @@ class Page(html.parser.HTMLParser):
 def opened(tmp_path_factory):
     """A real measurement, and what Chromium makes of its page."""
     from conftest import MAIN, STAND_IN
+
     folder = tmp_path_factory.mktemp("page")
-    arms = ",".join('{ name = "%s"; url = "http://127.0.0.1:${PORT_%d}"; processes = { name = "app"; run = "/usr/bin/python3 %s ${PORT_%d}"; '
-                    'ready = "http://127.0.0.1:${PORT_%d}/ready"; }; }' % (name, n, STAND_IN, n, n) for n, name in enumerate(["one", "two"]))
-    (folder / "x.setup").write_text('title = "a <b> & \\"c\\""; warmup = "0s"; cooldown = "0s"; load = "ab -n 200 -c 5"; urls = ( "/", "/b?c=1&d=2" ); '
-                                    'arms = ( %s, { name = "gone"; needs = "no-such-program"; } );' % arms)
-    done = subprocess.run(["/usr/bin/python3", MAIN, "x.setup", "--rounds", "2", "--out", "o"], cwd=folder, capture_output=True, text=True)
+    arms = ",".join(
+        '{ name = "%s"; url = "http://127.0.0.1:${PORT_%d}"; processes = { name = "app"; '
+        'run = "/usr/bin/python3 %s ${PORT_%d}"; '
+        'ready = "http://127.0.0.1:${PORT_%d}/ready"; }; }' % (name, n, STAND_IN, n, n)
+        for n, name in enumerate(["one", "two"])
+    )
+    (folder / "x.setup").write_text(
+        'title = "a <b> & \\"c\\""; warmup = "0s"; cooldown = "0s"; load = "ab -n 200 -c 5"; '
+        'urls = ( "/", "/b?c=1&d=2" ); '
+        'arms = ( %s, { name = "gone"; needs = "no-such-program"; } );' % arms
+    )
+    done = subprocess.run(
+        ["/usr/bin/python3", MAIN, "x.setup", "--rounds", "2", "--out", "o"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 4, done.stderr
     page = (folder / "o" / "report.html").read_text()
     (folder / "probe.html").write_text(page.replace("</body>", PROBE))
-    seen = subprocess.run([CHROMIUM, *FLAGS, "--user-data-dir=%s" % (folder / "chromium"), "--dump-dom", "file://%s" % (folder / "probe.html")],
-                          capture_output=True, text=True, timeout=util.scaled(90))
+    seen = subprocess.run(
+        [
+            CHROMIUM,
+            *FLAGS,
+            "--user-data-dir=%s" % (folder / "chromium"),
+            "--dump-dom",
+            "file://%s" % (folder / "probe.html"),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=util.scaled(90),
+    )
     assert "data-seen" in seen.stdout, seen.stderr[-3000:]
     with open(folder / "o" / "runs.tsv", newline="") as f:
         rows = list(csv.DictReader(f, delimiter="\t"))
@@ -97,8 +110,15 @@ def test_it_renders_without_an_error(opened):
     assert len(dom.seen["svg"]) >= 12 and all(w > 200 and h > 50 for w, h in dom.seen["svg"])
     assert all(n > 0 for n in dom.seen["drawn"]) and dom.seen["outside"] == 0
     titles = " ".join(dom.seen["titles"])
-    for kind in ("Ratio to one", "CPU per request by process", "round by round", "by percentile", "answered within", "as they happened",
-                 "every request when it was sent"):
+    for kind in (
+        "Ratio to one",
+        "CPU per request by process",
+        "round by round",
+        "by percentile",
+        "answered within",
+        "as they happened",
+        "every request when it was sent",
+    ):
         assert kind in titles
     assert dom.seen["dimmed"] > 0 and dom.seen["undimmed"] == 0
     assert dom.seen["sorted"] == sorted(dom.seen["sorted"])
@@ -130,8 +150,13 @@ def test_its_figures_are_those_of_the_runs(opened):
             mine = [r for r in rows if (r["arm"], r["url"]) == (a["data-arm"], a["data-url"])]
             first = [r for r in mine if r["twin"] == "0"]
             column = a["data-column"]
-            want = (len(first) if column == "runs" else sum(int(r["failures"]) for r in mine) if column == "failures" else
-                    statistics.median(float(r[column]) for r in first))
+            want = (
+                len(first)
+                if column == "runs"
+                else sum(int(r["failures"]) for r in mine)
+                if column == "failures"
+                else statistics.median(float(r[column]) for r in first)
+            )
             assert float(a["data-value"]) == pytest.approx(want, rel=1e-9), column
             if column not in ("runs", "failures"):  # what is shown is the value in three digits at least
                 assert float(text.replace(",", "")) == pytest.approx(want, rel=0.006)

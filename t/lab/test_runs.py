@@ -13,13 +13,33 @@ pytestmark = pytest.mark.usefixtures("nothing_left")
 
 
 def test_two_arms_that_are_the_same(lab, arms_file, tmp_path):
-    r = lab(arms_file(a={}, b={}), *LOAD, "--rounds", 2, "--seed", 5, "--url", "/x", "--url", "/y", "--warmup", "1s", "--out", "o")
+    r = lab(
+        arms_file(a={}, b={}),
+        *LOAD,
+        "--rounds",
+        2,
+        "--seed",
+        5,
+        "--url",
+        "/x",
+        "--url",
+        "/y",
+        "--warmup",
+        "1s",
+        "--out",
+        "o"
+    )
     assert r.returncode == 4, r.stderr
     s = Store.open(str(tmp_path / "o"))
     assert len(s.rows) == 2 * 3 * 2
     seen = [(x["round"], x["arm"], x["twin"], x["url"]) for x in s.rows]
-    assert sorted(seen) == sorted((n, a, t, u) for n in (1, 2) for a, t in (("a", 0), ("a", 1), ("b", 0)) for u in ("/x", "/y"))
-    assert all(x["requests"] == 300 and x["failures"] == 0 and x["rps"] > 0 and x["cpu_us"] > 0 and x["pss_kb"] > 1000 for x in s.rows)
+    assert sorted(seen) == sorted(
+        (n, a, t, u) for n in (1, 2) for a, t in (("a", 0), ("a", 1), ("b", 0)) for u in ("/x", "/y")
+    )
+    assert all(
+        x["requests"] == 300 and x["failures"] == 0 and x["rps"] > 0 and x["cpu_us"] > 0 and x["pss_kb"] > 1000
+        for x in s.rows
+    )
     assert [x["start"] for x in s.rows] == sorted(x["start"] for x in s.rows)
     assert s.meta["seed"] == 5 and s.meta["environment"]["cpus"] and s.meta["environment"]["versions"]["ab"]
     assert s.meta["answers"]["a"]["/x"]["status"] == 200 and len(s.meta["answers"]["b"]["/y"]["hash"]) == 64
@@ -50,12 +70,15 @@ def test_the_report_can_be_made_again(lab, arms_file, tmp_path):
     assert (tmp_path / "o" / "report.html").read_text() == page
 
 
-@pytest.mark.parametrize("fault, why", [
-    ({"bad_every": 100}, "status 500 instead of status 200"),
-    ({"short_every": 100}, "52 bytes instead of 104 bytes"),
-    ({"body": "Goodbye, you"}, "12 bytes instead of 104 bytes"),
-    ({"body": "Hello, World!" * 8}, "other bytes"),
-])
+@pytest.mark.parametrize(
+    "fault, why",
+    [
+        ({"bad_every": 100}, "status 500 instead of status 200"),
+        ({"short_every": 100}, "52 bytes instead of 104 bytes"),
+        ({"body": "Goodbye, you"}, "12 bytes instead of 104 bytes"),
+        ({"body": "Hello, World!" * 8}, "other bytes"),
+    ],
+)
 def test_another_answer_is_refused_before_anything_is_timed(lab, arms_file, tmp_path, fault, why):
     r = lab(arms_file(a={}, b=fault), *LOAD, "--rounds", 6, "--out", "o")
     assert r.returncode == 1
@@ -67,6 +90,14 @@ def test_another_answer_is_refused_before_anything_is_timed(lab, arms_file, tmp_
 @pytest.mark.parametrize("fault", ["bad_every", "short_every"])
 def test_faults_that_begin_later_are_refused_too(lab, arms_file, fault, load):
     body = "x" * 2000
-    r = lab(arms_file(a={"body": body}, b={"body": body, fault: 100, "after": 301}), "--load", load, "--rounds", 1, "--out", "o")
+    r = lab(
+        arms_file(a={"body": body}, b={"body": body, fault: 100, "after": 301}),
+        "--load",
+        load,
+        "--rounds",
+        1,
+        "--out",
+        "o",
+    )
     assert r.returncode == 1, r.stdout + r.stderr
     assert re.search(r"b is refused \(b failed \d+ requests? \((status|length) ", r.stdout), r.stdout

@@ -8,19 +8,25 @@ from lab.setupfile import SetupError, parse
 
 
 def test_what_libconfig_has():
-    got = parse('a = "x" "y\\n";  # comment\nb: { c = [ 1, 0x10, ]; d = 1e3, e = ( true, "q", { f = -2.5; } ) } // c\n/* c */ g = FALSE',
-                "f")
+    got = parse(
+        'a = "x" "y\\n";  # comment\nb: { c = [ 1, 0x10, ]; d = 1e3, e = ( true, "q", { f = -2.5; } ) } '
+        '// c\n/* c */ g = FALSE',
+        "f",
+    )
     assert got == {"a": "xy\n", "b": {"c": [1, 16], "d": 1000.0, "e": [True, "q", {"f": -2.5}]}, "g": False}
 
 
-@pytest.mark.parametrize("text, message", [
-    ("a = ;", "f:1: expected a value, found `;`"),
-    ("a = 1;\na = 2;", "f:2: `a` stands here twice; first in line 1"),
-    ("a = { b = 1;", "f:1: expected a name or `}`"),
-    ("\n\n?", "f:3: `?` is not understood"),
-    ("a 1", "f:1: expected `=` or `:`, found `1`"),
-    ('@include "gone.inc"', "f:1: cannot include gone.inc"),
-])
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("a = ;", "f:1: expected a value, found `;`"),
+        ("a = 1;\na = 2;", "f:2: `a` stands here twice; first in line 1"),
+        ("a = { b = 1;", "f:1: expected a name or `}`"),
+        ("\n\n?", "f:3: `?` is not understood"),
+        ("a 1", "f:1: expected `=` or `:`, found `1`"),
+        ('@include "gone.inc"', "f:1: cannot include gone.inc"),
+    ],
+)
 def test_errors_name_the_line(text, message):
     with pytest.raises(SetupError) as e:
         parse(text, "f")
@@ -66,8 +72,19 @@ SHIPPED = arms.available()
 
 
 def test_the_set_ups_that_must_be_there_are():
-    assert {"meteor-1cpu", "meteor-2cpu", "node-alone", "node-cluster", "npm-loadbalancer", "haproxy-redispatch", "weir-redispatch",
-            "pinned-empty", "pinned-busy", "files", "proxy"} <= set(SHIPPED)
+    assert {
+        "meteor-1cpu",
+        "meteor-2cpu",
+        "node-alone",
+        "node-cluster",
+        "npm-loadbalancer",
+        "haproxy-redispatch",
+        "weir-redispatch",
+        "pinned-empty",
+        "pinned-busy",
+        "files",
+        "proxy",
+    } <= set(SHIPPED)
 
 
 @pytest.mark.parametrize("name", sorted(SHIPPED))
@@ -80,15 +97,22 @@ def test_shipped_set_ups_are_sound(name, tmp_path):
         assert p["arm"] in names and p["url"] in setup.plan.get("urls", ["/"]) and p["rps"] > 0
     for arm in setup.arms:
         for process in arm.processes:
-            assert process.ready or len(arm.processes) > 1, "%s: %s is never known to be ready" % (arm.name, process.name)
+            assert process.ready or len(arm.processes) > 1, "%s: %s is never known to be ready" % (
+                arm.name,
+                process.name,
+            )
             if process.config:
                 assert os.path.exists(os.path.join(arm.setups, process.config))
 
 
 def test_the_first_listen_of_a_configuration_is_its_url(tmp_path, monkeypatch):
     conf = tmp_path / "p.conf"
-    for listen, url in (('"8080"', "http://127.0.0.1:8080"), ('( "127.0.0.1:81", "82" )', "http://127.0.0.1:81"),
-                        ('{ address = "[::1]:80"; }', "http://[::1]:80"), ('"${LISTEN:-*:90}"', "http://127.0.0.1:90")):
+    for listen, url in (
+        ('"8080"', "http://127.0.0.1:8080"),
+        ('( "127.0.0.1:81", "82" )', "http://127.0.0.1:81"),
+        ('{ address = "[::1]:80"; }', "http://[::1]:80"),
+        ('"${LISTEN:-*:90}"', "http://127.0.0.1:90"),
+    ):
         conf.write_text('sites = ( { listen = %s; respond = "x"; } );' % listen)
         monkeypatch.delenv("LISTEN", raising=False)
         assert arms.url_of_conf(str(conf)) == url

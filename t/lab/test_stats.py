@@ -78,24 +78,27 @@ def effect(n, est, half, p=0.01):
     return stats.Effect(n, est, est - half, est + half, p)
 
 
-@pytest.mark.parametrize("e, p, floor, word", [
-    (effect(8, 0.10, 0.02), 0.01, 0.03, "faster"),
-    (effect(8, -0.10, 0.02), 0.01, 0.03, "slower"),
-    (effect(8, 0.10, 0.02), 0.06, 0.03, "inconclusive"),    # not significant after adjustment
-    (effect(8, 0.10, 0.02), 0.01, 0.12, "inconclusive"),    # smaller than the noise floor
-    (effect(8, 0.10, 0.12), 0.01, 0.03, "inconclusive"),    # the interval holds zero
-    (effect(5, 0.10, 0.02), 0.01, 0.03, "inconclusive"),    # too few rounds
-    (effect(8, 0.005, 0.01), 0.50, 0.01, "equivalent"),
-    (effect(8, 0.015, 0.01), 0.01, 0.001, "equivalent"),    # a real difference that does not matter
-    (effect(8, 0.025, 0.01), 0.50, 0.01, "inconclusive"),   # the interval leaves the margin
-])
+@pytest.mark.parametrize(
+    "e, p, floor, word",
+    [
+        (effect(8, 0.10, 0.02), 0.01, 0.03, "faster"),
+        (effect(8, -0.10, 0.02), 0.01, 0.03, "slower"),
+        (effect(8, 0.10, 0.02), 0.06, 0.03, "inconclusive"),  # not significant after adjustment
+        (effect(8, 0.10, 0.02), 0.01, 0.12, "inconclusive"),  # smaller than the noise floor
+        (effect(8, 0.10, 0.12), 0.01, 0.03, "inconclusive"),  # the interval holds zero
+        (effect(5, 0.10, 0.02), 0.01, 0.03, "inconclusive"),  # too few rounds
+        (effect(8, 0.005, 0.01), 0.50, 0.01, "equivalent"),
+        (effect(8, 0.015, 0.01), 0.01, 0.001, "equivalent"),  # a real difference that does not matter
+        (effect(8, 0.025, 0.01), 0.50, 0.01, "inconclusive"),  # the interval leaves the margin
+    ],
+)
 def test_verdicts(e, p, floor, word):
     assert stats.verdict(e, p, floor, 0.03).word == word
 
 
 def test_inconclusive_says_about_how_many_rounds_are_missing():
     v = stats.verdict(effect(8, 0.10, 0.20, 0.3), 0.3, 0.0, 0.03)
-    assert v.more == 24                                     # four times the rounds halve the interval
+    assert v.more == 24  # four times the rounds halve the interval
     assert stats.verdict(effect(8, 0.0, 0.06, 0.9), 0.9, 0.0, 0.03).more == 24
     assert stats.verdict(effect(6, 0.5, 0.1, 0.03), 0.125, 0.0, 0.03, comparisons=4).more == 2
     assert stats.verdict(effect(2, 0.5, 0.1, 0.5), 0.5, 0.0, 0.03).more == 4

@@ -4,8 +4,10 @@
 import os
 import sys
 
-FILES = {"static": {"page.html": 687, "style.css": 21000, "image.jpg": 100018},
-         "origin": {"hello": 13, "100k.jpg": 100018}}
+FILES = {
+    "static": {"page.html": 687, "style.css": 21000, "image.jpg": 100018},
+    "origin": {"hello": 13, "100k.jpg": 100018},
+}
 for folder, files in FILES.items():
     os.makedirs(os.path.join(sys.argv[1], folder), exist_ok=True)
     for name, size in files.items():

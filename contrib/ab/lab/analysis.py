@@ -60,9 +60,28 @@ class Analysis:
                 if k.startswith("f_") and n:
                     kinds[k[2:]] = kinds.get(k[2:], 0) + n
         failures = sum(r["failures"] for r in [*runs, *self.runs(url, arm, 1)])
-        columns = ("rps", "mean_ms", "min_ms", "p50_ms", "p90_ms", "p99_ms", "max_ms", "cpu_us", "machine_us", "pss_kb")
-        return Row(url, arm, len(runs), {c: median([r[c] for r in runs]) for c in columns}, failures, kinds,
-                   medians_of([r["cpu_by"] for r in runs]), medians_of([r["pss_by"] for r in runs]))
+        columns = (
+            "rps",
+            "mean_ms",
+            "min_ms",
+            "p50_ms",
+            "p90_ms",
+            "p99_ms",
+            "max_ms",
+            "cpu_us",
+            "machine_us",
+            "pss_kb",
+        )
+        return Row(
+            url,
+            arm,
+            len(runs),
+            {c: median([r[c] for r in runs]) for c in columns},
+            failures,
+            kinds,
+            medians_of([r["cpu_by"] for r in runs]),
+            medians_of([r["pss_by"] for r in runs]),
+        )
 
     def pairs(self, url, arm, column, twin=0):
         """(baseline, arm) of all rounds in which both have a usable figure."""
@@ -73,8 +92,9 @@ class Analysis:
     def _effect(self, url, arm, metric, twin=0):
         seed = self.meta["seed"]
         if not self.paired:
-            base, other = ([r[metric.column] for r in self.runs(url, x) if r[metric.column] > 0]
-                           for x in (self.arms[0], arm))
+            base, other = (
+                [r[metric.column] for r in self.runs(url, x) if r[metric.column] > 0] for x in (self.arms[0], arm)
+            )
             return stats.unpaired_effect(base, other, metric.higher, seed), []
         both = self.pairs(url, arm, metric.column, twin)
         d = stats.log_ratios(*zip(*both), metric.higher) if both else np.array([])
@@ -82,7 +102,11 @@ class Analysis:
 
     def _family(self, metric):
         """All comparisons in one metric, adjusted together, and the noise floors {url: effect of A against A}."""
-        floors = {url: self._effect(url, self.arms[0], metric, twin=1)[0] for url in self.urls} if self.paired and self.arms else {}
+        floors = (
+            {url: self._effect(url, self.arms[0], metric, twin=1)[0] for url in self.urls}
+            if self.paired and self.arms
+            else {}
+        )
         todo = [(url, arm, *self._effect(url, arm, metric)) for url in self.urls for arm in self.arms[1:]]
         adjusted = stats.holm([e.p for _, _, e, _ in todo])
         out = []
@@ -99,7 +123,12 @@ class Analysis:
         for name in (arm, self.arms[0]):
             row = next(r for r in self.rows if r.url == url and r.arm == name)
             if row.failures:
-                return "%s failed %d request%s (%s)" % (name, row.failures, "s" if row.failures > 1 else "", kinds_text(row.kinds))
+                return "%s failed %d request%s (%s)" % (
+                    name,
+                    row.failures,
+                    "s" if row.failures > 1 else "",
+                    kinds_text(row.kinds),
+                )
         return None
 
     # --- the verdict ---
@@ -129,21 +158,34 @@ class Analysis:
             return "No verdict: none of the arms can run here."
         if not self.main:
             failed = [r for r in self.rows if r.failures]
-            return "No verdict: %s." % ("%s failed %d requests (%s)" % (
-                failed[0].arm, failed[0].failures, kinds_text(failed[0].kinds)) if failed else
-                "there is only %s, and nothing to compare it with" % self.arms[0])
-        text = "; ".join("for %s: %s" % (url, ", ".join(self.phrase(c) for c in self.main if c.url == url))
-                         for url in self.urls)
+            return "No verdict: %s." % (
+                "%s failed %d requests (%s)" % (failed[0].arm, failed[0].failures, kinds_text(failed[0].kinds))
+                if failed
+                else "there is only %s, and nothing to compare it with" % self.arms[0]
+            )
+        text = "; ".join(
+            "for %s: %s" % (url, ", ".join(self.phrase(c) for c in self.main if c.url == url)) for url in self.urls
+        )
         rounds = max(c.effect.n for c in self.main)
-        return "Against %s (%s, %s %d %s), %s." % (self.arms[0], self.meta["regime"], self.metric.title + ",", rounds,
-                                                  ("round" if self.paired else "run") + ("s" if rounds > 1 else ""), text)
+        return "Against %s (%s, %s %d %s), %s." % (
+            self.arms[0],
+            self.meta["regime"],
+            self.metric.title + ",",
+            rounds,
+            ("round" if self.paired else "run") + ("s" if rounds > 1 else ""),
+            text,
+        )
 
     def phrase(self, c):
         """One comparison in words."""
         if c.word == stats.REFUSED:
             return "%s is refused (%s)" % (c.arm, c.why)
         lo, hi = ratio_interval(c)
-        measured = "%s, 95 %% between %s and %s" % (times(ratio(c)), times(lo), times(hi)) if c.effect.n > 1 else times(ratio(c))
+        measured = (
+            "%s, 95 %% between %s and %s" % (times(ratio(c)), times(lo), times(hi))
+            if c.effect.n > 1
+            else times(ratio(c))
+        )
         if c.word == stats.EQUIVALENT:
             return "%s is equivalent within ±%s (%s)" % (c.arm, percent(self.meta["margin"]), measured)
         if c.word == stats.INCONCLUSIVE:
@@ -184,6 +226,7 @@ def median(values):
 def medians_of(texts):
     """Medians by name of "front=1.5 app=20" columns."""
     from lab.store import unpairs
+
     all_of = {}
     for t in texts:
         for k, v in unpairs(t).items():

@@ -10,8 +10,9 @@ FIELDS = ("status", "length", "hash", "encoding")
 
 def _connection(url, timeout):
     u = urllib.parse.urlsplit(url)
-    return http.client.HTTPConnection(u.hostname, u.port or 80, timeout=timeout), \
-        (u.path or "/") + ("?" + u.query if u.query else "")
+    return http.client.HTTPConnection(u.hostname, u.port or 80, timeout=timeout), (u.path or "/") + (
+        "?" + u.query if u.query else ""
+    )
 
 
 def ready(url):
@@ -48,9 +49,14 @@ def ask(connection, path, headers):
     r = connection.getresponse()
     body = r.read()
     head = 13 + len(r.reason) + 4 + sum(len(k) + len(v) + 4 for k, v in r.getheaders())
-    return {"status": r.status, "length": len(body), "hash": hashlib.sha256(body).hexdigest(),
-            "encoding": r.getheader("Content-Encoding") or "", "chunked": "Transfer-Encoding" in r.headers,
-            "wire": head + len(body)}
+    return {
+        "status": r.status,
+        "length": len(body),
+        "hash": hashlib.sha256(body).hexdigest(),
+        "encoding": r.getheader("Content-Encoding") or "",
+        "chunked": "Transfer-Encoding" in r.headers,
+        "wire": head + len(body),
+    }
 
 
 def sample(base, path, headers, n, keep, seconds=2):
@@ -78,7 +84,8 @@ def sample(base, path, headers, n, keep, seconds=2):
 
 def difference(a, b):
     """A sentence about what is not the same, or None."""
-    for field, word in zip(FIELDS, ("status %s", "%s bytes", "other bytes (SHA-256 %.12s…)", "Content-Encoding `%s`")):
+    words = ("status %s", "%s bytes", "other bytes (SHA-256 %.12s…)", "Content-Encoding `%s`")
+    for field, word in zip(FIELDS, words):
         if a[field] != b[field]:
             return "%s instead of %s" % (word % b[field], word.replace("other bytes ", "") % a[field])
     return None

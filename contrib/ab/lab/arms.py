@@ -23,13 +23,46 @@ HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # contrib/ab
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 PORTS = range(20000, 32000)  # below the range that outgoing connections take theirs from
 
-TOP = {"title": str, "about": str, "arms": list, "load": str, "rate": (int, float), "urls": list, "warmup": str,
-       "cooldown": str, "margin": (int, float), "metric": str, "load_cpus": list, "vars": dict, "prepare": list,
-       "published": list, "published_from": str, "note": str}
-ARM = {"name": str, "title": str, "url": str, "needs": list, "cannot": str, "min_cpus": int, "processes": list,
-       "prepare": list, "vars": dict}
-PROCESS = {"name": str, "run": str, "env": dict, "cpus": list, "ready": str, "stop": str, "timeout": str,
-           "config": str, "dir": str}
+TOP = {
+    "title": str,
+    "about": str,
+    "arms": list,
+    "load": str,
+    "rate": (int, float),
+    "urls": list,
+    "warmup": str,
+    "cooldown": str,
+    "margin": (int, float),
+    "metric": str,
+    "load_cpus": list,
+    "vars": dict,
+    "prepare": list,
+    "published": list,
+    "published_from": str,
+    "note": str,
+}
+ARM = {
+    "name": str,
+    "title": str,
+    "url": str,
+    "needs": list,
+    "cannot": str,
+    "min_cpus": int,
+    "processes": list,
+    "prepare": list,
+    "vars": dict,
+}
+PROCESS = {
+    "name": str,
+    "run": str,
+    "env": dict,
+    "cpus": list,
+    "ready": str,
+    "stop": str,
+    "timeout": str,
+    "config": str,
+    "dir": str,
+}
 
 
 class Problem(Exception):
@@ -53,8 +86,12 @@ SETUPS = beside("setups") if os.path.isdir(os.path.join(HERE, "setups")) else be
 
 
 def weir_binary():
-    for path in (os.environ.get("WEIR_BIN"), os.path.join(HERE, "..", "..", "build", "plain", "src", "weir"),
-                 os.path.join(HERE, "..", "..", "src", "weir"), machine.which("weir")):
+    for path in (
+        os.environ.get("WEIR_BIN"),
+        os.path.join(HERE, "..", "..", "build", "plain", "src", "weir"),
+        os.path.join(HERE, "..", "..", "src", "weir"),
+        machine.which("weir"),
+    ):
         if path and os.access(path, os.X_OK):
             return os.path.abspath(path)
     return None
@@ -79,9 +116,17 @@ class Session:
         """The value of ${name}: built in, else a free port, else the user's environment, else the file's vars."""
         if name.startswith("PORT_"):
             return self.port(name)
-        built_in = {"WEIR": weir_binary() or "weir", "NODE": machine.which("node") or "node", "APPS": os.path.join(HERE, "apps"),
-                "DEMO_APP": beside("demo-app"), "SETUPS": setups, "DIR": arm_dir, "WORK": self.work,
-                "MODULES": modules_dir(), "CPU_COUNT": len(machine.cpus())}
+        built_in = {
+            "WEIR": weir_binary() or "weir",
+            "NODE": machine.which("node") or "node",
+            "APPS": os.path.join(HERE, "apps"),
+            "DEMO_APP": beside("demo-app"),
+            "SETUPS": setups,
+            "DIR": arm_dir,
+            "WORK": self.work,
+            "MODULES": modules_dir(),
+            "CPU_COUNT": len(machine.cpus()),
+        }
         return built_in.get(name, os.environ.get(name, variables.get(name)))
 
 
@@ -110,9 +155,16 @@ class Process:
         if not program:
             raise Problem("%s: there is no program %s" % (self.name, self.run[0]))
         with open(self.log, "ab") as out:
-            self.proc = subprocess.Popen([program, *self.run[1:]], env={**os.environ, **self.env},
-                                         cwd=self.dir or arm_dir, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                                         start_new_session=True, preexec_fn=self._child)
+            self.proc = subprocess.Popen(
+                [program, *self.run[1:]],
+                env={**os.environ, **self.env},
+                cwd=self.dir or arm_dir,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+                preexec_fn=self._child,
+            )
         if self.ready:
             self._wait_ready()
 
@@ -126,7 +178,9 @@ class Process:
         while not answers.ready(self.ready):
             self.check()
             if time.monotonic() > deadline:
-                raise Problem("%s: no answer from %s within %g s%s" % (self.name, self.ready, self.timeout, self.last_words()))
+                raise Problem(
+                    "%s: no answer from %s within %g s%s" % (self.name, self.ready, self.timeout, self.last_words())
+                )
             time.sleep(0.02)
 
     def check(self):
@@ -279,8 +333,15 @@ def from_conf(path, server_cpus):
     url = url_of_conf(path)
     if not weir:
         return Arm(name, name, url, skip="there is no weir to run it (build it, or set WEIR_BIN)", file=path)
-    process = Process({"name": "weir", "run": shlex.join([weir, "run", "-c", os.path.abspath(path)]), "ready": url + "/",
-                       "stop": "INT", "cpus": server_cpus})
+    process = Process(
+        {
+            "name": "weir",
+            "run": shlex.join([weir, "run", "-c", os.path.abspath(path)]),
+            "ready": url + "/",
+            "stop": "INT",
+            "cpus": server_cpus,
+        }
+    )
     return Arm(name, name, url, [process], file=path)
 
 
@@ -306,7 +367,9 @@ def lacking(need):
     if kind == "npm" and rest:
         if not machine.which("node"):
             return "node is not installed"
-        return None if os.path.isdir(os.path.join(modules_dir(), rest)) else "the npm package %s is not installed" % rest
+        return (
+            None if os.path.isdir(os.path.join(modules_dir(), rest)) else "the npm package %s is not installed" % rest
+        )
     if kind == "file" and rest:
         return None if os.path.exists(rest) else "%s is not there" % rest
     if need == "weir":
@@ -324,7 +387,9 @@ def why_not(d, crowded):
             return "%s (contrib/ab/install %s)" % (why, need.partition(":")[2] or need)
     if d.get("min_cpus", 1) > len(machine.cpus()) and not crowded:
         return "needs %d CPUs, one for each busy process; there are %d (--crowded tries all the same)" % (
-            d["min_cpus"], len(machine.cpus()))
+            d["min_cpus"],
+            len(machine.cpus()),
+        )
     return None
 
 
@@ -406,8 +471,14 @@ def prepare(arm, session):
         if command in session.prepared:
             continue
         session.prepared.add(command)
-        done = subprocess.run(shlex.split(command), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              stdin=subprocess.DEVNULL, cwd=session.work)
+        done = subprocess.run(
+            shlex.split(command),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            cwd=session.work,
+        )
         if done.returncode:
             raise Problem("%s: `%s` failed: %s" % (arm.name, command, done.stdout.strip()[-300:]))
 

@@ -29,18 +29,29 @@ def say(text):
 
 def parser():
     p = argparse.ArgumentParser(
-        prog="weir ab", usage=USAGE, description="Measures configurations against each other and says what is noise.",
-        epilog="Exit code: 0 decided, nothing is slower; 3 something is slower; 4 inconclusive; 1 nothing could be measured, "
-               "or failures make it void; 2 usage.")
-    p.add_argument("arms", nargs="*", metavar="ARM", help="weir configurations, set-up files, names of set-ups, URLs; "
-                   "the first is the baseline")
+        prog="weir ab",
+        usage=USAGE,
+        description="Measures configurations against each other and says what is noise.",
+        epilog="Exit code: 0 decided, nothing is slower; 3 something is slower; 4 inconclusive; "
+        "1 nothing could be measured, or failures make it void; 2 usage.",
+    )
+    p.add_argument(
+        "arms",
+        nargs="*",
+        metavar="ARM",
+        help="weir configurations, set-up files, names of set-ups, URLs; " "the first is the baseline",
+    )
     p.add_argument("--setup", action="append", default=[], metavar="NAME", help="a shipped set-up")
     p.add_argument("--list", action="store_true", help="show the shipped set-ups")
     p.add_argument("--url", action="append", default=[], metavar="PATH", help="what is asked for (default: /)")
     p.add_argument("--load", help="the generator, without its URL (default: %s)" % loads.DEFAULT)
     p.add_argument("--rate", type=float, help="requests/s of a fixed rate: measures latency, not throughput")
     p.add_argument("--rounds", type=int, help="how often each arm is measured (default: as few as can decide)")
-    p.add_argument("--until-decided", action="store_true", help="more rounds until it is decided, at most --rounds (%d)" % MOST_ROUNDS)
+    p.add_argument(
+        "--until-decided",
+        action="store_true",
+        help="more rounds until it is decided, at most --rounds (%d)" % MOST_ROUNDS,
+    )
     p.add_argument("--metric", choices=sorted(analysis.METRICS), help="what decides (default: rps; p99 with --rate)")
     p.add_argument("--margin", type=float, help="differences within this many per cent do not matter (default: 3)")
     p.add_argument("--warmup", metavar="TIME", help="load before each run that is not counted (default: 1s)")
@@ -77,7 +88,9 @@ def show_list():
             setup = arms.Setup(path, session)
             print("%-20s %s" % (name, setup.plan.get("title", "")))
             for arm in setup.arms:
-                print("    %-16s %s%s" % (arm.name, arm.title, "" if not arm.skip else " - cannot run here: " + arm.skip))
+                print(
+                    "    %-16s %s%s" % (arm.name, arm.title, "" if not arm.skip else " - cannot run here: " + arm.skip)
+                )
         except SetupError as e:
             print("%-20s %s" % (name, e))
     return 0
@@ -108,21 +121,45 @@ class Plan:
 
     def meta(self, all_arms, argv):
         return {
-            "format": 1, "title": self.file.get("title", " against ".join(x.name for x in all_arms)),
-            "about": self.file.get("about", ""), "note": self.file.get("note", ""),
-            "command": shlex.join(["weir", "ab", *argv]), "started": time.strftime("%Y-%m-%d %H:%M:%S %z"),
-            "seed": self.seed, "regime": self.command.regime, "load": self.command.text, "rate": self.rate,
-            "tool": self.command.tool, "urls": self.urls, "metric": self.metric, "margin": self.margin,
-            "warmup": self.warmup, "cooldown": self.cooldown, "load_cpus": self.load_cpus,
-            "published": self.file.get("published", []), "published_from": self.file.get("published_from", ""),
-            "arms": [], "problems": [], "answers": {},
+            "format": 1,
+            "title": self.file.get("title", " against ".join(x.name for x in all_arms)),
+            "about": self.file.get("about", ""),
+            "note": self.file.get("note", ""),
+            "command": shlex.join(["weir", "ab", *argv]),
+            "started": time.strftime("%Y-%m-%d %H:%M:%S %z"),
+            "seed": self.seed,
+            "regime": self.command.regime,
+            "load": self.command.text,
+            "rate": self.rate,
+            "tool": self.command.tool,
+            "urls": self.urls,
+            "metric": self.metric,
+            "margin": self.margin,
+            "warmup": self.warmup,
+            "cooldown": self.cooldown,
+            "load_cpus": self.load_cpus,
+            "published": self.file.get("published", []),
+            "published_from": self.file.get("published_from", ""),
+            "arms": [],
+            "problems": [],
+            "answers": {},
         }
 
 
 def describe(all_arms):
-    return [{"name": a.name, "title": a.title, "url": a.url, "file": a.file and os.path.basename(a.file), "skip": a.skip,
-             "processes": [{"name": p.name, "run": shlex.join(p.run), "cpus": p.cpus, "env": p.env} for p in a.processes]}
-            for a in all_arms]
+    return [
+        {
+            "name": a.name,
+            "title": a.title,
+            "url": a.url,
+            "file": a.file and os.path.basename(a.file),
+            "skip": a.skip,
+            "processes": [
+                {"name": p.name, "run": shlex.join(p.run), "cpus": p.cpus, "env": p.env} for p in a.processes
+            ],
+        }
+        for a in all_arms
+    ]
 
 
 def preflight(meta, plan, all_arms):
@@ -134,7 +171,9 @@ def preflight(meta, plan, all_arms):
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     meta["environment"] = machine.environment(programs)
     meta["environment"]["descriptors"] = hard
-    server_cpus = sorted({c for arm in all_arms for c in arm.cpus()}) if all(a.cpus() for a in all_arms if not a.skip) else []
+    server_cpus = (
+        sorted({c for arm in all_arms for c in arm.cpus()}) if all(a.cpus() for a in all_arms if not a.skip) else []
+    )
     meta["warnings"] = machine.warnings(meta["environment"], plan.load_cpus, server_cpus, hard)
     for w in meta["warnings"]:
         say("note: " + w)
@@ -147,8 +186,10 @@ def rounds_of(a, comparisons):
         return at, stats.alpha_at_look(len(at))
     needed = stats.rounds_needed(comparisons)
     if a.rounds and a.rounds < needed:
-        say("note: %d rounds cannot decide %d comparison%s; it takes %d" % (
-            a.rounds, comparisons, "s" if comparisons > 1 else "", needed))
+        say(
+            "note: %d rounds cannot decide %d comparison%s; it takes %d"
+            % (a.rounds, comparisons, "s" if comparisons > 1 else "", needed)
+        )
     return [a.rounds or needed], stats.ALPHA
 
 
@@ -173,8 +214,18 @@ def measure_in(work, a, argv):
     for arm in all_arms:
         if arm.skip:
             say("%s cannot run here: %s" % (arm.name, arm.skip))
-    runner = Runner(runnable, plan.urls, plan.command, store, session, say, warmup=plan.warmup, cooldown=plan.cooldown,
-                    load_cpus=plan.load_cpus, rng_seed=plan.seed)
+    runner = Runner(
+        runnable,
+        plan.urls,
+        plan.command,
+        store,
+        session,
+        say,
+        warmup=plan.warmup,
+        cooldown=plan.cooldown,
+        load_cpus=plan.load_cpus,
+        rng_seed=plan.seed,
+    )
     try:
         runner.try_all()
         meta["answers"] = runner.answers

@@ -33,11 +33,11 @@ class Load:
         self.requests, self.seconds, self.bytes = 0, math.nan, math.nan
         self.failures = {}
         self.mean_ms = self.min_ms = self.sd_ms = math.nan
-        self.grid = []         # latencies in ms at GRID; empty if the tool does not tell
-        self.points = None     # (seconds since the first, ms) of single requests, in time order
+        self.grid = []  # latencies in ms at GRID; empty if the tool does not tell
+        self.points = None  # (seconds since the first, ms) of single requests, in time order
         self.resolution = 0.0  # of the latencies, ms
         self.rps = math.nan
-        self.ab = {}           # what only ab prints: its own tables
+        self.ab = {}  # what only ab prints: its own tables
 
     def fail(self, kind, n):
         if n:
@@ -68,6 +68,7 @@ class Load:
 
 # --- commands -----------------------------------------------------------------------------------------------------
 
+
 class Command:
     """A --load: its words, and the two commands made of it. `rate` makes it the open loop."""
 
@@ -79,16 +80,24 @@ class Command:
         if self.tool == "openloop" and not rate:
             raise Problem("--load openloop needs --rate")
         if rate and self.tool not in ("openloop", "h2load"):
-            raise Problem("%s has no fixed rate: it waits for each answer before it sends the next request; "
-                          "leave --load out, or use openloop or h2load" % self.tool)
+            raise Problem(
+                "%s has no fixed rate: it waits for each answer before it sends the next request; "
+                "leave --load out, or use openloop or h2load" % self.tool
+            )
         if not rate and self.tool == "h2load" and any(w.startswith("--rps") for w in self.words):
             raise Problem("h2load --rps is a fixed rate: say --rate R instead, so that it is reported as one")
         if self.has("-p", "-T", "-m") and self.tool == "ab":
             raise Problem("ab with a request body is not supported: the answer check could not send the same request")
         self.program = generator() if self.tool == "openloop" else machine.which(self.words[0])
         if not self.program:
-            raise Problem("--load: %s" % ("openloop is not built, and there is no C compiler" if self.tool == "openloop" else
-                                          "%s is not installed (contrib/ab/install %s)" % (self.tool, self.tool)))
+            raise Problem(
+                "--load: %s"
+                % (
+                    "openloop is not built, and there is no C compiler"
+                    if self.tool == "openloop"
+                    else "%s is not installed (contrib/ab/install %s)" % (self.tool, self.tool)
+                )
+            )
 
     @property
     def regime(self):
@@ -103,7 +112,7 @@ class Command:
             if word == name:
                 return value
             if word.startswith(name) and not word.startswith("--") and len(word) > len(name):
-                return word[len(name):]
+                return word[len(name) :]
         return default
 
     def without(self, *options):
@@ -114,8 +123,11 @@ class Command:
                 skip = False
             elif word in options:
                 skip = True
-            elif not any(word.startswith(o) and not word.startswith("--") and len(word) > len(o) for o in options
-                         if not o.startswith("--")) and not any(word.startswith(o + "=") for o in options):
+            elif not any(
+                word.startswith(o) and not word.startswith("--") and len(word) > len(o)
+                for o in options
+                if not o.startswith("--")
+            ) and not any(word.startswith(o + "=") for o in options):
                 out.append(word)
         return out
 
@@ -158,15 +170,21 @@ class Command:
         return ["-r", "%g" % self.rate]
 
     def parse(self, text, raw):
-        return {"ab": parse_ab, "wrk": parse_wrk, "h2load": parse_h2load, "openloop": parse_openloop}[self.tool](text, raw)
+        return {"ab": parse_ab, "wrk": parse_wrk, "h2load": parse_h2load, "openloop": parse_openloop}[self.tool](
+            text, raw
+        )
 
 
 def generator():
     """The open-loop generator: installed, or from a build of the tree, or built now."""
     here = os.path.join(HERE, "openloop")
     weir = os.environ.get("WEIR_BIN", "")
-    for path in (os.environ.get("WEIR_OPENLOOP"), here, os.path.join(os.path.dirname(weir), "..", "contrib", "ab", "openloop"),
-                 os.path.join(beside("build"), "plain", "contrib", "ab", "openloop")):
+    for path in (
+        os.environ.get("WEIR_OPENLOOP"),
+        here,
+        os.path.join(os.path.dirname(weir), "..", "contrib", "ab", "openloop"),
+        os.path.join(beside("build"), "plain", "contrib", "ab", "openloop"),
+    ):
         if path and os.access(path, os.X_OK) and not os.path.isdir(path):
             return os.path.abspath(path)
     return compiled(here + ".c")
@@ -190,6 +208,7 @@ def compiled(source):
 
 # --- outputs ------------------------------------------------------------------------------------------------------
 
+
 def number(pattern, text, default=math.nan):
     m = re.search(pattern, text, re.M)
     return float(m.group(1)) if m else default
@@ -211,9 +230,13 @@ def parse_ab(text, raw=None):
         out.fail("aborted", 1)
     out.mean_ms = number(r"^Time per request:\s+([\d.]+) \[ms\] \(mean\)$", text)
     total = re.search(r"^Total:\s+(\d+)\s+(\d+)\s+([\d.]+)\s+(\d+)\s+(\d+)", text, re.M)
-    out.ab = {"time": out.seconds, "rps": out.rps, "kbs": number(r"^Transfer rate:\s+([\d.]+)", text),
-              "ms": number(r"^Time per request:\s+([\d.]+) \[ms\] \(mean, across all", text),
-              "percentiles": [int(number(r"^\s+%d%%\s+(\d+)" % p, text, -1)) for p in AB_PERCENTILES]}
+    out.ab = {
+        "time": out.seconds,
+        "rps": out.rps,
+        "kbs": number(r"^Transfer rate:\s+([\d.]+)", text),
+        "ms": number(r"^Time per request:\s+([\d.]+) \[ms\] \(mean, across all", text),
+        "percentiles": [int(number(r"^\s+%d%%\s+(\d+)" % p, text, -1)) for p in AB_PERCENTILES],
+    }
     if total:
         out.ab.update(zip(("min", "mean", "sd", "median", "max"), map(float, total.groups())))
     mean = out.mean_ms
@@ -270,7 +293,11 @@ def parse_wrk(text, raw=None):
         out.mean_ms, out.sd_ms = milliseconds(latency.group(1)), milliseconds(latency.group(2))
     exact = dict(ln.split("\t")[1:3] for ln in text.split("\n") if ln.startswith("weir-ab\t"))
     if "bytes" in exact:
-        out.bytes, out.seconds, out.mean_ms = float(exact["bytes"]), float(exact["us"]) / 1e6, float(exact["mean"]) / 1000
+        out.bytes, out.seconds, out.mean_ms = (
+            float(exact["bytes"]),
+            float(exact["us"]) / 1e6,
+            float(exact["mean"]) / 1000,
+        )
         out.rps = out.requests / out.seconds if out.seconds else math.nan
         out.grid = [float(exact["q%g" % q]) / 1000 for q in GRID]
         out.min_ms, out.resolution = out.grid[0], 0.001
@@ -285,8 +312,11 @@ def parse_wrk(text, raw=None):
 
 def parse_h2load(text, raw=None):
     out = Load()
-    m = re.search(r"^requests: (\d+) total, \d+ started, (\d+) done, (\d+) succeeded, (\d+) failed, (\d+) errored, (\d+) timeout",
-                  text, re.M)
+    m = re.search(
+        r"^requests: (\d+) total, \d+ started, (\d+) done, (\d+) succeeded, (\d+) failed, (\d+) errored, (\d+) timeout",
+        text,
+        re.M,
+    )
     if m:
         total, done, _, failed, errored, timeout = map(int, m.groups())
         out.requests = done
@@ -329,7 +359,9 @@ def parse_openloop(text, raw=None):
     out.resolution = 0.001
     if raw and os.path.exists(raw):
         rows = [ln.split("\t") for ln in machine.read(raw).split("\n")[1:] if ln]
-        out.take_latencies([int(r[1]) / 1000 for r in rows if r[2] == "ok"], [int(r[0]) / 1e6 for r in rows if r[2] == "ok"])
+        out.take_latencies(
+            [int(r[1]) / 1000 for r in rows if r[2] == "ok"], [int(r[0]) / 1e6 for r in rows if r[2] == "ok"]
+        )
     return out
 
 

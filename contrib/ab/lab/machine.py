@@ -104,16 +104,27 @@ def port_taken(host, port):
 
 def first_line(args):
     try:
-        p = subprocess.run(args, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=10,
-                           stdin=subprocess.DEVNULL)
+        p = subprocess.run(
+            args, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=10, stdin=subprocess.DEVNULL
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     lines = [ln for ln in p.stdout.split("\n") if ln.strip()]
     return lines[0].strip() if lines else None
 
 
-VERSION = {"ab": ["-V"], "wrk": ["-v"], "h2load": ["--version"], "nginx": ["-v"], "haproxy": ["-v"], "h2o": ["-v"],
-           "lighttpd": ["-v"], "caddy": ["version"], "node": ["--version"], "gnuplot": ["--version"]}
+VERSION = {
+    "ab": ["-V"],
+    "wrk": ["-v"],
+    "h2load": ["--version"],
+    "nginx": ["-v"],
+    "haproxy": ["-v"],
+    "h2o": ["-v"],
+    "lighttpd": ["-v"],
+    "caddy": ["version"],
+    "node": ["--version"],
+    "gnuplot": ["--version"],
+}
 SYSTEM_PATH = "/usr/local/sbin:/usr/sbin:/sbin"
 
 
@@ -129,8 +140,15 @@ def version(name):
     return first_line([path, *args])
 
 
-SETTINGS = ("net/core/somaxconn", "net/ipv4/ip_local_port_range", "net/ipv4/tcp_tw_reuse",
-            "net/ipv4/tcp_max_syn_backlog", "net/ipv4/tcp_congestion_control", "kernel/randomize_va_space", "vm/swappiness")
+SETTINGS = (
+    "net/core/somaxconn",
+    "net/ipv4/ip_local_port_range",
+    "net/ipv4/tcp_tw_reuse",
+    "net/ipv4/tcp_max_syn_backlog",
+    "net/ipv4/tcp_congestion_control",
+    "kernel/randomize_va_space",
+    "vm/swappiness",
+)
 
 
 def environment(programs):
@@ -147,8 +165,14 @@ def environment(programs):
         "governor": sorted(g for g in governors if g),
         "memory_kb": int(memory.group(1)) if memory else 0,
         "kernel": platform.release(),
-        "system": next((ln.split("=", 1)[1].strip('"') for ln in read("/etc/os-release").split("\n")
-                        if ln.startswith("PRETTY_NAME=")), ""),
+        "system": next(
+            (
+                ln.split("=", 1)[1].strip('"')
+                for ln in read("/etc/os-release").split("\n")
+                if ln.startswith("PRETTY_NAME=")
+            ),
+            "",
+        ),
         "cgroup_cpu": read("/sys/fs/cgroup/cpu.max").strip(),
         "clock": read("/sys/devices/system/clocksource/clocksource0/current_clocksource").strip(),
         "load_average": read("/proc/loadavg").split()[:3],

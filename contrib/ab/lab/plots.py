@@ -53,21 +53,37 @@ def points_of(a, run):
 
 def percentile_curve(a, url):
     """Latency over how rare it is: the tail has as much room as the middle."""
-    series = {arm: [(1 / (1 - q), v) for q, v in zip(GRID, quantiles(a, url, arm)) if q in TAIL and v == v and v > 0]
-              for arm in a.arms}
+    series = {
+        arm: [(1 / (1 - q), v) for q, v in zip(GRID, quantiles(a, url, arm)) if q in TAIL and v == v and v > 0]
+        for arm in a.arms
+    }
     every = [v for s in series.values() for _, v in s]
     if not every:
         return None
     last = max(x for s in series.values() for x, _ in s)
-    p = Plot("Latency of %s by percentile" % url, "percentile", "ms", (2, last), span(every, log=True), xlog=True, ylog=True)
+    p = Plot(
+        "Latency of %s by percentile" % url, "percentile", "ms", (2, last), span(every, log=True), xlog=True, ylog=True
+    )
     for arm, s in series.items():
         p.line(s, colour(a, arm), title=arm)
-    marks = [(2, "50"), (4, "75"), (10, "90"), (20, "95"), (100, "99"), (200, "99.5"), (1000, "99.9"), (10000, "99.99")]
+    marks = [
+        (2, "50"),
+        (4, "75"),
+        (10, "90"),
+        (20, "95"),
+        (100, "99"),
+        (200, "99.5"),
+        (1000, "99.9"),
+        (10000, "99.99"),
+    ]
     return str(p.axes(xticks=[m for m in marks if m[0] <= last * 1.001]))
 
 
 def ecdf(a, url):
-    series = {arm: [(v, q) for q, v in zip(GRID, quantiles(a, url, arm)) if v == v and v > 0 and q <= 0.999] for arm in a.arms}
+    series = {
+        arm: [(v, q) for q, v in zip(GRID, quantiles(a, url, arm)) if v == v and v > 0 and q <= 0.999]
+        for arm in a.arms
+    }
     every = [v for s in series.values() for v, _ in s]
     if not every:
         return None
@@ -84,12 +100,23 @@ def slopes(a, url):
     every = [v for ps in pairs.values() for xy in ps for v in xy]
     if not every:
         return None
-    p = Plot("%s of %s, round by round" % (a.metric.title, url), "", a.metric.unit, (-0.3, 2 * len(others) - 0.7), span(every))
+    p = Plot(
+        "%s of %s, round by round" % (a.metric.title, url),
+        "",
+        a.metric.unit,
+        (-0.3, 2 * len(others) - 0.7),
+        span(every),
+    )
     ticks = []
     for i, arm in enumerate(others):
         ticks += [(2 * i, a.arms[0]), (2 * i + 1, arm)]
         for k, (x, y) in enumerate(pairs[arm]):
-            p.line([(2 * i, x), (2 * i + 1, y)], colour(a, arm), width=1.2, title="%s against %s: %s" % (arm, a.arms[0], times(y / x)))
+            p.line(
+                [(2 * i, x), (2 * i + 1, y)],
+                colour(a, arm),
+                width=1.2,
+                title="%s against %s: %s" % (arm, a.arms[0], times(y / x)),
+            )
             p.point(2 * i, x, colour(a, a.arms[0]), title="%s %s" % (a.arms[0], figure(x, 4)))
             p.point(2 * i + 1, y, colour(a, arm), title="%s %s" % (arm, figure(y, 4)))
     return str(p.axes(xticks=ticks))
@@ -103,8 +130,16 @@ def forest(a):
     every = [1.0, 1 + a.meta["margin"], 1 / (1 + a.meta["margin"])]
     for c in shown:
         every += [v for v in (*ratio_interval(c), ratio(c)) if 0 < v < 1e6]
-    p = Plot("Ratio to %s, 95 %% intervals" % a.arms[0], "ratio (logarithmic)", "", span(every, log=True), (-0.6, len(shown) - 0.4),
-             xlog=True, height=90 + 34 * len(shown), left=230)
+    p = Plot(
+        "Ratio to %s, 95 %% intervals" % a.arms[0],
+        "ratio (logarithmic)",
+        "",
+        span(every, log=True),
+        (-0.6, len(shown) - 0.4),
+        xlog=True,
+        height=90 + 34 * len(shown),
+        left=230,
+    )
     m = 1 + a.meta["margin"]
     p.bar(1 / m, m, -0.6, len(shown) - 0.4, "margin", "within ±%s" % percent(a.meta["margin"]))
     ticks = []
@@ -127,8 +162,13 @@ def timeline(a, url):
     if not runs or not a.paired:
         return None
     start = min(r["start"] for r in a.store.rows)
-    p = Plot("Runs for %s as they happened" % url, "s since the start", "%s, %s" % (a.metric.title, a.metric.unit),
-             span([r["start"] - start for r in runs]), span([r[a.metric.column] for r in runs], zero=True))
+    p = Plot(
+        "Runs for %s as they happened" % url,
+        "s since the start",
+        "%s, %s" % (a.metric.title, a.metric.unit),
+        span([r["start"] - start for r in runs]),
+        span([r[a.metric.column] for r in runs], zero=True),
+    )
     for arm in a.arms:
         for twin in (0, 1):
             mine = [(r["start"] - start, r[a.metric.column]) for r in runs if r["arm"] == arm and r["twin"] == twin]
@@ -136,7 +176,12 @@ def timeline(a, url):
                 continue
             p.line(sorted(mine), colour(a, arm) + (" again" if twin else ""), width=1, title=arm)
             for x, y in mine:
-                p.point(x, y, colour(a, arm) + (" again" if twin else ""), title="%s%s %s" % (arm, " (again)" if twin else "", figure(y, 4)))
+                p.point(
+                    x,
+                    y,
+                    colour(a, arm) + (" again" if twin else ""),
+                    title="%s%s %s" % (arm, " (again)" if twin else "", figure(y, 4)),
+                )
     return str(p.axes())
 
 
@@ -147,8 +192,15 @@ def cpu_bars(a):
         return None
     names = list(dict.fromkeys(n for r in rows for n in r.cpu_by))
     top = max(max(r.medians["cpu_us"], r.medians["machine_us"]) for r in rows)
-    p = Plot("CPU per request by process (outline: the whole machine)", "us", "", (0, top * 1.05), (-0.6, len(rows) - 0.4),
-             height=84 + 30 * len(rows), left=230)
+    p = Plot(
+        "CPU per request by process (outline: the whole machine)",
+        "us",
+        "",
+        (0, top * 1.05),
+        (-0.6, len(rows) - 0.4),
+        height=84 + 30 * len(rows),
+        left=230,
+    )
     ticks = []
     for i, r in enumerate(rows):
         y, x = len(rows) - 1 - i, 0.0
@@ -156,7 +208,14 @@ def cpu_bars(a):
         for name, us in r.cpu_by.items():
             p.bar(x, x + us, y - 0.3, y + 0.3, "p%d" % (names.index(name) % 4), "%s: %s us" % (name, figure(us)))
             x += us
-        p.bar(0, r.medians["machine_us"], y - 0.36, y + 0.36, "outline", "all CPUs: %s us" % figure(r.medians["machine_us"]))
+        p.bar(
+            0,
+            r.medians["machine_us"],
+            y - 0.36,
+            y + 0.36,
+            "outline",
+            "all CPUs: %s us" % figure(r.medians["machine_us"]),
+        )
     return str(p.axes(yticks=ticks)), names
 
 
@@ -182,14 +241,26 @@ def series(a, url, arm):
     seconds = {}
     for t, ms in points:
         seconds.setdefault(int(t), []).append(max(ms, 0.05))
-    p = Plot("%s %s, first run: every request when it was sent" % (arm, url), "s", "ms", (0, max(t for t, _ in drawn) or 1),
-             span([ms for _, ms in drawn], log=True), ylog=True, height=220)
+    p = Plot(
+        "%s %s, first run: every request when it was sent" % (arm, url),
+        "s",
+        "ms",
+        (0, max(t for t, _ in drawn) or 1),
+        span([ms for _, ms in drawn], log=True),
+        ylog=True,
+        height=220,
+    )
     p.dots(drawn, colour(a, arm))
-    p.line([(min(t + 0.5, p.x[1]), median(v)) for t, v in sorted(seconds.items())], "middle", title="median of each second")
+    p.line(
+        [(min(t + 0.5, p.x[1]), median(v)) for t, v in sorted(seconds.items())],
+        "middle",
+        title="median of each second",
+    )
     return str(p.axes())
 
 
 # --- gnuplot ------------------------------------------------------------------------------------------------------
+
 
 def safe(text):
     return re.sub(r"[^\w.-]+", "_", text).strip("_") or "root"
@@ -205,7 +276,10 @@ set datafile separator tab
 
 
 def block(name, rows):
-    return "$%s << EOD\n%s\nEOD\n" % (name, "\n".join("\t".join("%.9g" % v if isinstance(v, float) else str(v) for v in r) for r in rows))
+    return "$%s << EOD\n%s\nEOD\n" % (
+        name,
+        "\n".join("\t".join("%.9g" % v if isinstance(v, float) else str(v) for v in r) for r in rows),
+    )
 
 
 def quoted(text):
@@ -221,17 +295,26 @@ def script_percentiles(a, url):
             parts.append("$d%d using 1:2 with lines lw 2 title %s" % (i, quoted(arm)))
     if not parts:
         return None
-    return blocks + "set logscale y\nset xlabel 'percentile'\nset ylabel 'ms'\nset title 'Latency of %s'\nplot %s\n" % (url, ", ".join(parts))
+    return (
+        blocks
+        + "set logscale y\nset xlabel 'percentile'\nset ylabel 'ms'\nset title 'Latency of %s'\nplot %s\n"
+        % (url, ", ".join(parts))
+    )
 
 
 def script_ratios(a):
-    rows = [(i, ratio(c), *ratio_interval(c), "%s %s %s" % (c.arm, c.url, c.metric.title.replace(" ", "_")))
-            for i, c in enumerate([*a.main, *a.cpu]) if c.effect.n > 1]
+    rows = [
+        (i, ratio(c), *ratio_interval(c), "%s %s %s" % (c.arm, c.url, c.metric.title.replace(" ", "_")))
+        for i, c in enumerate([*a.main, *a.cpu])
+        if c.effect.n > 1
+    ]
     if not rows:
         return None
-    return block("d", rows) + ("set xlabel 'ratio to %s'\nset logscale x\nset yrange [-1:%d] reverse\nset lmargin 40\nunset key\n"
-                               "set arrow from 1, graph 0 to 1, graph 1 nohead dt 2\n"
-                               "plot $d using 2:1:3:4:ytic(5) with xerrorbars pt 7 lw 2\n" % (a.arms[0], len(rows)))
+    return block("d", rows) + (
+        "set xlabel 'ratio to %s'\nset logscale x\nset yrange [-1:%d] reverse\nset lmargin 40\nunset key\n"
+        "set arrow from 1, graph 0 to 1, graph 1 nohead dt 2\n"
+        "plot $d using 2:1:3:4:ytic(5) with xerrorbars pt 7 lw 2\n" % (a.arms[0], len(rows))
+    )
 
 
 def script_series(a, url, arm):
@@ -251,10 +334,12 @@ def script_series(a, url, arm):
     else:
         source, x, y, column = "< gzip -dc %s | sort -s -n" % name, "($1-first)/1e6", "($3/1e3)", 1
     source = source.replace("'", "''")
-    return ("set xlabel 'seconds'\nset ylabel 'response time (ms)'\nset title %s\nunset key\n"
-            "stats '%s' using %d nooutput\nfirst = STATS_min\n"
-            "plot '%s' using %s:%s with points pt 7 ps 0.2\n" % (quoted("%s %s" % (arm, url)), source, column, source,
-                                                               "(%s)" % x, y))
+    return (
+        "set xlabel 'seconds'\nset ylabel 'response time (ms)'\nset title %s\nunset key\n"
+        "stats '%s' using %d nooutput\nfirst = STATS_min\n"
+        "plot '%s' using %s:%s with points pt 7 ps 0.2\n"
+        % (quoted("%s %s" % (arm, url)), source, column, source, "(%s)" % x, y)
+    )
 
 
 def write_gnuplot(a):
@@ -276,5 +361,14 @@ def write_gnuplot(a):
     gnuplot = machine.which("gnuplot")
     if not gnuplot or not names:
         return True
-    return subprocess.run([gnuplot, *names], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                          timeout=120).returncode == 0
+    return (
+        subprocess.run(
+            [gnuplot, *names],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=120,
+        ).returncode
+        == 0
+    )

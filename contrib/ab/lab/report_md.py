@@ -8,24 +8,45 @@ def environment_lines(meta):
     if not e:
         return []
     return [
-        "%s, CPUs %s%s, %d MB; %s, Linux %s" % (e["processor"], ",".join(map(str, e["cpus"])), ", virtual" if e["virtual"] else "",
-                                              e["memory_kb"] // 1024, e["system"], e["kernel"]),
+        "%s, CPUs %s%s, %d MB; %s, Linux %s"
+        % (
+            e["processor"],
+            ",".join(map(str, e["cpus"])),
+            ", virtual" if e["virtual"] else "",
+            e["memory_kb"] // 1024,
+            e["system"],
+            e["kernel"],
+        ),
         "; ".join("%s: %s" % (k, v or "not installed") for k, v in e["versions"].items()),
-        "load average before: %s; descriptors: %s; generator on CPUs %s" % (
-            " ".join(e["load_average"]), e.get("descriptors", "?"), ",".join(map(str, meta["load_cpus"])) or "any"),
+        "load average before: %s; descriptors: %s; generator on CPUs %s"
+        % (" ".join(e["load_average"]), e.get("descriptors", "?"), ",".join(map(str, meta["load_cpus"])) or "any"),
     ]
 
 
 def method(a):
     m = a.meta
     if not a.paired:
-        return "Imported files; unpaired: the runs were not interleaved, so whatever else changed between them is in the figures."
-    return ("%s; %s. Each round starts every arm afresh, the first one twice, in an order drawn with seed %d; warm-up %g s, "
-            "pause %g s. Medians over the runs; ratios by Hodges-Lehmann over pairs of a round, 95 %% intervals by bootstrap over "
-            "rounds, p by Wilcoxon's signed-rank test, adjusted by Holm; alpha %g, margin ±%g %%." % (
-                "Fixed rate, %g requests/s, latency from the intended send time" % m["rate"] if m["rate"] else
-                "Saturation: each client sends its next request when it has its answer",
-                m["load"], m["seed"], m["warmup"], m["cooldown"], a.alpha, 100 * m["margin"]))
+        return (
+            "Imported files; unpaired: the runs were not interleaved, so whatever else changed between them is in the "
+            "figures."
+        )
+    return (
+        "%s; %s. Each round starts every arm afresh, the first one twice, in an order drawn with seed %d; "
+        "warm-up %g s, pause %g s. Medians over the runs; ratios by Hodges-Lehmann over pairs of a round, "
+        "95 %% intervals by bootstrap over "
+        "rounds, p by Wilcoxon's signed-rank test, adjusted by Holm; alpha %g, margin ±%g %%."
+        % (
+            "Fixed rate, %g requests/s, latency from the intended send time" % m["rate"]
+            if m["rate"]
+            else "Saturation: each client sends its next request when it has its answer",
+            m["load"],
+            m["seed"],
+            m["warmup"],
+            m["cooldown"],
+            a.alpha,
+            100 * m["margin"],
+        )
+    )
 
 
 def text(a):
@@ -38,7 +59,12 @@ def text(a):
         out += [tables.markdown(*tables.comparisons(a)), ""]
     published = m["published_from"]
     for title, head, rows in tables.ab_tables(a):
-        out += ["## %s%s" % (title, " (in brackets: as published)" if m["published"] else ""), "", tables.markdown(head, rows), ""]
+        out += [
+            "## %s%s" % (title, " (in brackets: as published)" if m["published"] else ""),
+            "",
+            tables.markdown(head, rows),
+            "",
+        ]
     rest = tables.published(a)
     if rest:
         out += ["## As published", "", tables.markdown(*rest), ""]

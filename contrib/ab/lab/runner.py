@@ -35,8 +35,10 @@ class Sampler(threading.Thread):
             parts = []
             if self.bytes_per_request:
                 parts.append("about %d requests/s" % ((now_lo - lo) / self.bytes_per_request / (t - then)))
-            parts += ["%s %d %% CPU %.1f MB" % (n, (us - cpu.get(n, 0)) / 10000 / (t - then), self.pss_now[n] / 1024)
-                      for n, us in now_cpu.items()]
+            parts += [
+                "%s %d %% CPU %.1f MB" % (n, (us - cpu.get(n, 0)) / 10000 / (t - then), self.pss_now[n] / 1024)
+                for n, us in now_cpu.items()
+            ]
             done = last_completed(self.out)
             if done:
                 parts.append("%s done" % done)
@@ -167,7 +169,9 @@ class Runner:
             for url in self.urls:
                 why = answers.difference(self.answers[base.name][url], self.answers[arm.name][url])
                 if why:
-                    raise Different("%s and %s do not give the same answer to %s: %s" % (base.name, arm.name, url, why))
+                    raise Different(
+                        "%s and %s do not give the same answer to %s: %s" % (base.name, arm.name, url, why)
+                    )
 
     # --- rounds ---
 
@@ -212,13 +216,19 @@ class Runner:
         n = load.requests or float("nan")
         if used and not died:
             row.update(cpu_us=sum(used.values()) / n, cpu_by=pairs({k: v / n for k, v in used.items()}))
-        row.update(machine_us=(busy2 - busy) / n, pss_kb=float(sum(pss.values())) if pss else float("nan"), pss_by=pairs(pss),
-                   stolen=(stolen2 - stolen) / max(1, everything2 - everything))
+        row.update(
+            machine_us=(busy2 - busy) / n,
+            pss_kb=float(sum(pss.values())) if pss else float("nan"),
+            pss_by=pairs(pss),
+            stolen=(stolen2 - stolen) / max(1, everything2 - everything),
+        )
         self.store.add(row, load)
         self.store.pack(run)
         self.done += 1
-        self.say("%s  %s: %.0f requests/s%s" % (self.progress(), title, load.rps,
-                                              "; %d failed" % row["failures"] if row["failures"] else ""))
+        self.say(
+            "%s  %s: %.0f requests/s%s"
+            % (self.progress(), title, load.rps, "; %d failed" % row["failures"] if row["failures"] else "")
+        )
         if died:
             raise Died("round %d: %s: %s" % (number, arm.name, died))
         if "aborted" in load.failures:
@@ -250,6 +260,7 @@ class Runner:
 
     def _generate(self, args, out, arm):
         """Runs the generator to its end; Died as soon as a process of the arm ends."""
+
         def child():
             die_with_us()
             if self.load_cpus:

@@ -9,7 +9,8 @@ import difflib
 import os
 import re
 
-TOKEN = re.compile(r"""
+TOKEN = re.compile(
+    r"""
     (?P<skip>[ \t\r\n\f]+|\#[^\n]*|//[^\n]*|/\*.*?\*/)
   | (?P<include>@include[ \t]+"(?P<file>[^"\n]*)")
   | (?P<string>"(?:\\.|[^"\\])*")
@@ -17,7 +18,9 @@ TOKEN = re.compile(r"""
   | (?P<int>0[xX][0-9a-fA-F]+L*|[-+]?\d+L*)
   | (?P<name>[A-Za-z*][-A-Za-z0-9_*]*)
   | (?P<mark>[={}()\[\]:;,])
-""", re.X | re.S)
+""",
+    re.X | re.S,
+)
 VARIABLE = re.compile(r"\$\$|\$\{([A-Z][A-Z0-9_]*)(?::-([^}]*))?\}")
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", '"': '"', "\\": "\\"}
 
@@ -101,7 +104,9 @@ class Parser:
                 self.fail("a name" + (" or `%s`" % closing if closing else ""))
             _, name, path, line = self.take()
             if name in out:
-                raise SetupError("%s:%d: `%s` stands here twice; first in line %d" % (path, line, name, out.lines[name]))
+                raise SetupError(
+                    "%s:%d: `%s` stands here twice; first in line %d" % (path, line, name, out.lines[name])
+                )
             self.mark("=:")
             out.lines[name] = line
             out[name] = self.value()
@@ -158,6 +163,7 @@ def read(path):
 def expand(value, lookup):
     """In every string below value: ${NAME} becomes lookup(NAME), $$ a dollar; other dollars stay."""
     if isinstance(value, str):
+
         def put(m):
             if m.group(0) == "$$":
                 return "$"
@@ -165,6 +171,7 @@ def expand(value, lookup):
             if got is None and m.group(2) is None:
                 raise SetupError("${%s} is not set; write ${%s:-default} to do without" % (m.group(1), m.group(1)))
             return m.group(2) if got in (None, "") and m.group(2) is not None else str(got)
+
         return VARIABLE.sub(put, value)
     if isinstance(value, dict):
         out = Group(getattr(value, "path", ""), getattr(value, "line", 0))
@@ -183,8 +190,15 @@ def check(group, table, what):
         where = "%s:%d" % (group.path, group.lines[name])
         if name not in table:
             near = difflib.get_close_matches(name, table, 1)
-            raise SetupError("%s: %s has no setting `%s`%s" % (
-                where, what, name, "; did you mean `%s`?" % near[0] if near else "; it has " + ", ".join(sorted(table))))
+            raise SetupError(
+                "%s: %s has no setting `%s`%s"
+                % (
+                    where,
+                    what,
+                    name,
+                    "; did you mean `%s`?" % near[0] if near else "; it has " + ", ".join(sorted(table)),
+                )
+            )
         if table[name] is list:
             if not isinstance(value, list):
                 group[name] = [value]
@@ -197,7 +211,7 @@ TYPES = {str: "a string", int: "a number", (int, float): "a number", bool: "true
 
 
 def seconds(text, where="a duration"):
-    """"500ms", "2s", "1m" as seconds."""
+    """ "500ms", "2s", "1m" as seconds."""
     m = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m)", str(text))
     if not m:
         raise SetupError("%s: `%s` is no duration; it has a unit, as in 500ms, 2s, 1m" % (where, text))

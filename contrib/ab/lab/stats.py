@@ -22,7 +22,7 @@ ALPHA = 0.05
 RESAMPLES = 2000
 
 Effect = namedtuple("Effect", "n est lo hi p")  # log-ratio, its interval, p-value (adjusted ones are put in later)
-Verdict = namedtuple("Verdict", "word more")    # more: rounds that would about decide it; None where it is decided
+Verdict = namedtuple("Verdict", "word more")  # more: rounds that would about decide it; None where it is decided
 
 FASTER, SLOWER, EQUIVALENT, INCONCLUSIVE, REFUSED = "faster", "slower", "equivalent", "inconclusive", "refused"
 
@@ -62,7 +62,7 @@ def signed_rank_p(d):
     for r in doubled:
         counts[r:] = counts[r:] + counts[:-r]
     w = int(np.rint(2 * ranks[d[d != 0] > 0].sum()))
-    tail = min(counts[:w + 1].sum(), counts[w:].sum())
+    tail = min(counts[: w + 1].sum(), counts[w:].sum())
     return float(min(1.0, 2 * tail / counts.sum()))
 
 
@@ -103,6 +103,7 @@ def paired_effect(d, seed):
 def unpaired_effect(base, other, higher_is_better=True, seed=0):
     """Two samples of runs that share no rounds: the median of all pairwise log-ratios, Mann-Whitney's p."""
     from scipy.stats import mannwhitneyu
+
     a, b = np.log(np.asarray(base, float)), np.log(np.asarray(other, float))
     if not higher_is_better:
         a, b = -a, -b

@@ -17,9 +17,12 @@ import shutil
 from lab.arms import Problem
 from lab.loads import GRID, KINDS
 
-COLUMNS = ["run", "round", "arm", "twin", "url", "regime", "start", "seconds", "requests", "failures",
-           *("f_" + k for k in KINDS), "rps", "bytes", "mean_ms", "min_ms", "p50_ms", "p90_ms", "p99_ms", "p999_ms", "max_ms",
-           "resolution_ms", "cpu_us", "cpu_by", "machine_us", "pss_kb", "pss_by", "stolen"]
+COLUMNS = [
+    *"run round arm twin url regime start seconds requests failures".split(),
+    *("f_" + k for k in KINDS),
+    *"rps bytes mean_ms min_ms p50_ms p90_ms p99_ms p999_ms max_ms resolution_ms".split(),
+    *"cpu_us cpu_by machine_us pss_kb pss_by stolen".split(),
+]
 TEXT = {"arm", "url", "regime", "cpu_by", "pss_by"}
 WHOLE = {"run", "round", "twin", "requests", "failures", *("f_" + k for k in KINDS)}
 
@@ -125,10 +128,31 @@ class Store:
 def row_of(run, rnd, arm, twin, url, regime, start, load):
     """What the generator said; processor time and memory are filled in by whoever measured them."""
     row = dict.fromkeys(COLUMNS, math.nan)
-    row.update({"run": run, "round": rnd, "arm": arm, "twin": int(twin), "url": url, "regime": regime, "start": start,
-                "seconds": load.seconds, "requests": load.requests, "failures": load.total_failures(), "rps": load.rps,
-                "bytes": load.bytes, "mean_ms": load.mean_ms, "min_ms": load.min_ms, "p50_ms": load.quantile(0.5),
-                "p90_ms": load.quantile(0.9), "p99_ms": load.quantile(0.99), "p999_ms": load.quantile(0.999),
-                "max_ms": load.quantile(1.0), "resolution_ms": load.resolution, "cpu_by": "", "pss_by": ""})
+    row.update(
+        {
+            "run": run,
+            "round": rnd,
+            "arm": arm,
+            "twin": int(twin),
+            "url": url,
+            "regime": regime,
+            "start": start,
+            "seconds": load.seconds,
+            "requests": load.requests,
+            "failures": load.total_failures(),
+            "rps": load.rps,
+            "bytes": load.bytes,
+            "mean_ms": load.mean_ms,
+            "min_ms": load.min_ms,
+            "p50_ms": load.quantile(0.5),
+            "p90_ms": load.quantile(0.9),
+            "p99_ms": load.quantile(0.99),
+            "p999_ms": load.quantile(0.999),
+            "max_ms": load.quantile(1.0),
+            "resolution_ms": load.resolution,
+            "cpu_by": "",
+            "pss_by": "",
+        }
+    )
     row.update({"f_" + k: load.failures.get(k, 0) for k in KINDS})
     return row

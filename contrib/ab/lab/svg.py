@@ -23,7 +23,7 @@ def log_steps(lo, hi):
     """1, 2, 5 of each decade; few of them where there are many decades."""
     decades = math.log10(hi / lo)
     digits = (1, 2, 5) if decades < 2.5 else (1,)
-    out = [d * 10.0 ** e for e in range(math.floor(math.log10(lo)), math.ceil(math.log10(hi)) + 1) for d in digits]
+    out = [d * 10.0**e for e in range(math.floor(math.log10(lo)), math.ceil(math.log10(hi)) + 1) for d in digits]
     return [v for v in out if lo * 0.999 <= v <= hi * 1.001] or [lo, hi]
 
 
@@ -73,12 +73,16 @@ class Plot:
             else:
                 d.append(("H%.1fV%.1f" if step else "L%.1f %.1f") % (px, py))
             last = py
-        self.parts.append('<path class="line %s" d="%s" stroke-width="%g"><title>%s</title></path>' % (
-            cls, "".join(d), width, esc(title)))
+        self.parts.append(
+            '<path class="line %s" d="%s" stroke-width="%g"><title>%s</title></path>'
+            % (cls, "".join(d), width, esc(title))
+        )
 
     def point(self, x, y, cls, r=3, title=""):
-        self.parts.append('<circle class="dot %s" cx="%.1f" cy="%.1f" r="%g"><title>%s</title></circle>' % (
-            cls, self.px(x), self.py(y), r, esc(title)))
+        self.parts.append(
+            '<circle class="dot %s" cx="%.1f" cy="%.1f" r="%g"><title>%s</title></circle>'
+            % (cls, self.px(x), self.py(y), r, esc(title))
+        )
 
     def dots(self, points, cls, size=2):
         """Many small points as one path."""
@@ -87,16 +91,22 @@ class Plot:
 
     def bar(self, x0, x1, y0, y1, cls, title=""):
         left, top = self.px(x0), self.py(y1)
-        self.parts.append('<rect class="bar %s" x="%.1f" y="%.1f" width="%.1f" height="%.1f"><title>%s</title></rect>' % (
-            cls, left, top, max(0.5, self.px(x1) - left), max(0.5, self.py(y0) - top), esc(title)))
+        self.parts.append(
+            '<rect class="bar %s" x="%.1f" y="%.1f" width="%.1f" height="%.1f"><title>%s</title></rect>'
+            % (cls, left, top, max(0.5, self.px(x1) - left), max(0.5, self.py(y0) - top), esc(title))
+        )
 
     def rule(self, x0, y0, x1, y1, cls="rule"):
-        self.parts.append('<line class="%s" x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f"/>' % (
-            cls, self.px(x0), self.py(y0), self.px(x1), self.py(y1)))
+        self.parts.append(
+            '<line class="%s" x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f"/>'
+            % (cls, self.px(x0), self.py(y0), self.px(x1), self.py(y1))
+        )
 
     def text(self, x, y, words, anchor="start", dx=0, dy=4):
-        self.parts.append('<text x="%.1f" y="%.1f" text-anchor="%s">%s</text>' % (
-            self.px(x) + dx, self.py(y) + dy, anchor, esc(words)))
+        self.parts.append(
+            '<text x="%.1f" y="%.1f" text-anchor="%s">%s</text>'
+            % (self.px(x) + dx, self.py(y) + dy, anchor, esc(words))
+        )
 
     def axes(self, xticks=None, yticks=None):
         """Ticks: None for numbers, or [(value, text)]."""
@@ -111,21 +121,32 @@ class Plot:
                     out.append('<text x="%.1f" y="%.1f" text-anchor="middle">%s</text>' % (x, y + 16, esc(words)))
                 else:
                     y = self.py(v)
-                    out.append('<line class="grid" x1="%d" y1="%.1f" x2="%d" y2="%.1f"/>' % (
-                        self.left, y, self.width - self.RIGHT, y))
-                    out.append('<text x="%d" y="%.1f" text-anchor="end">%s</text>' % (self.left - 6, y + 4, esc(words)))
+                    out.append(
+                        '<line class="grid" x1="%d" y1="%.1f" x2="%d" y2="%.1f"/>'
+                        % (self.left, y, self.width - self.RIGHT, y)
+                    )
+                    out.append(
+                        '<text x="%d" y="%.1f" text-anchor="end">%s</text>' % (self.left - 6, y + 4, esc(words))
+                    )
         self.parts = out + self.parts
         return self
 
     def __str__(self):
         middle = (self.left + self.width - self.RIGHT) / 2
-        out = ['<svg viewBox="0 0 %d %d" role="img" aria-label="%s">' % (self.width, self.height, esc(self.title)),
-               '<text class="title" x="8" y="18">%s</text>' % esc(self.title), *self.parts]
+        out = [
+            '<svg viewBox="0 0 %d %d" role="img" aria-label="%s">' % (self.width, self.height, esc(self.title)),
+            '<text class="title" x="8" y="18">%s</text>' % esc(self.title),
+            *self.parts,
+        ]
         if self.xlabel:
-            out.append('<text x="%.1f" y="%d" text-anchor="middle">%s</text>' % (middle, self.height - 8, esc(self.xlabel)))
+            out.append(
+                '<text x="%.1f" y="%d" text-anchor="middle">%s</text>' % (middle, self.height - 8, esc(self.xlabel))
+            )
         if self.ylabel:
-            out.append('<text transform="translate(14 %.1f) rotate(-90)" text-anchor="middle">%s</text>' % (
-                (self.TOP + self.height - self.BOTTOM) / 2, esc(self.ylabel)))
+            out.append(
+                '<text transform="translate(14 %.1f) rotate(-90)" text-anchor="middle">%s</text>'
+                % ((self.TOP + self.height - self.BOTTOM) / 2, esc(self.ylabel))
+            )
         return "\n".join(out) + "\n</svg>"
 
 

@@ -23,17 +23,41 @@ def latency(row, column, resolution):
 
 def results(a):
     """(head, rows): one for each arm and URL, then those that cannot run here."""
-    head = ["URL", "arm", "runs", "requests/s", "mean ms", "p50 ms", "p99 ms", "CPU us/req", "of it", "all CPUs us/req",
-            "MB", "failures"]
+    head = [
+        "URL",
+        "arm",
+        "runs",
+        "requests/s",
+        "mean ms",
+        "p50 ms",
+        "p99 ms",
+        "CPU us/req",
+        "of it",
+        "all CPUs us/req",
+        "MB",
+        "failures",
+    ]
     rows = []
     for r in a.rows:
         runs = a.runs(r.url, r.arm)
         resolution = max([x["resolution_ms"] for x in runs] or [0])
         by = " ".join("%s %s" % (k, figure(v)) for k, v in r.cpu_by.items()) if len(r.cpu_by) > 1 else ""
-        rows.append([r.url, r.arm, str(r.n), figure(r.medians["rps"], 4), figure(r.medians["mean_ms"]),
-                     latency(r, "p50_ms", resolution), latency(r, "p99_ms", resolution), figure(r.medians["cpu_us"]), by,
-                     figure(r.medians["machine_us"]), figure(r.medians["pss_kb"] / 1024),
-                     " ".join([str(r.failures), *("%s:%d" % kv for kv in r.kinds.items())])])
+        rows.append(
+            [
+                r.url,
+                r.arm,
+                str(r.n),
+                figure(r.medians["rps"], 4),
+                figure(r.medians["mean_ms"]),
+                latency(r, "p50_ms", resolution),
+                latency(r, "p99_ms", resolution),
+                figure(r.medians["cpu_us"]),
+                by,
+                figure(r.medians["machine_us"]),
+                figure(r.medians["pss_kb"] / 1024),
+                " ".join([str(r.failures), *("%s:%d" % kv for kv in r.kinds.items())]),
+            ]
+        )
     for arm in a.meta["arms"]:
         if arm.get("skip"):
             rows.append(["-", arm["name"], "0", "cannot run here: " + arm["skip"]])
@@ -45,9 +69,18 @@ def comparisons(a, family=None):
     rows = []
     for c in [*a.main, *a.cpu] if family is None else family:
         lo, hi = ratio_interval(c)
-        rows.append([c.url, "%s / %s" % (c.arm, c.base), c.metric.title, times(ratio(c)) if c.effect.n else "-",
-                     "%s - %s" % (times(lo), times(hi)) if c.effect.n > 1 else "-", "%.3g" % c.p,
-                     "±" + percent(math.expm1(c.floor)) if 0 < c.floor < 10 else "-", a.short(c)])
+        rows.append(
+            [
+                c.url,
+                "%s / %s" % (c.arm, c.base),
+                c.metric.title,
+                times(ratio(c)) if c.effect.n else "-",
+                "%s - %s" % (times(lo), times(hi)) if c.effect.n > 1 else "-",
+                "%.3g" % c.p,
+                "±" + percent(math.expm1(c.floor)) if 0 < c.floor < 10 else "-",
+                a.short(c),
+            ]
+        )
     return head, rows
 
 
@@ -55,7 +88,9 @@ def text(head, rows):
     """Columns lined up with blanks; a row shorter than the head keeps its last cell whole."""
     widths = [max([len(head[i]), *(len(r[i]) for r in rows if len(r) == len(head))]) for i in range(len(head))]
     whole = [r for r in rows if len(r) == len(head)]
-    right = [i > 1 and all(r[i][:1].isdigit() or r[i][:1] in ("-", "", "<", "±") for r in whole) for i in range(len(head))]
+    right = [
+        i > 1 and all(r[i][:1].isdigit() or r[i][:1] in ("-", "", "<", "±") for r in whole) for i in range(len(head))
+    ]
     out = []
     for row in [head, *rows]:
         cells = []
@@ -77,6 +112,7 @@ def markdown(head, rows):
 
 # --- the three tables of ab's users -------------------------------------------------------------------------------
 
+
 def _ab_rows(a):
     """(label, {what ab printed: median over the runs}, the published figures or {})."""
     published = {(p.get("arm"), p.get("url")): p for p in a.meta.get("published", [])}
@@ -85,8 +121,10 @@ def _ab_rows(a):
             figures = [a.store.ab[r["run"]] for r in a.runs(url, arm) if r["run"] in a.store.ab]
             if not figures and (arm, url) not in published:
                 continue
-            med = {k: median([f.get(k, math.nan) for f in figures]) for k in
-                   ("time", "rps", "ms", "kbs", "min", "mean", "median", "max")}
+            med = {
+                k: median([f.get(k, math.nan) for f in figures])
+                for k in ("time", "rps", "ms", "kbs", "min", "mean", "median", "max")
+            }
             columns = [f["percentiles"] for f in figures if len(f.get("percentiles", ())) == len(AB_PERCENTILES)]
             med["percentiles"] = [median(c) for c in zip(*map(lambda x: [float(v) for v in x], columns))]
             yield "%s %s" % (arm, url), med, published.get((arm, url), {})
@@ -125,12 +163,23 @@ def ab_tables(a):
 
 def published(a):
     """(head, rows) of published figures that are not in ab's tables, beside the new ones; None without any."""
-    if not a.meta.get("published") or a.meta.get("tool") == "ab" and any("percentiles" in p for p in a.meta["published"]):
+    if (
+        not a.meta.get("published")
+        or a.meta.get("tool") == "ab"
+        and any("percentiles" in p for p in a.meta["published"])
+    ):
         return None
     rows = []
     for p in a.meta["published"]:
         row = next((r for r in a.rows if (r.arm, r.url) == (p.get("arm"), p.get("url"))), None)
-        rows.append([p.get("arm", ""), p.get("url", ""), figure(row.medians["rps"], 5) if row else "-",
-                     plain(float(p.get("rps", math.nan))), figure(row.medians["mean_ms"]) if row else "-",
-                     plain(float(p.get("mean", math.nan)))])
+        rows.append(
+            [
+                p.get("arm", ""),
+                p.get("url", ""),
+                figure(row.medians["rps"], 5) if row else "-",
+                plain(float(p.get("rps", math.nan))),
+                figure(row.medians["mean_ms"]) if row else "-",
+                plain(float(p.get("mean", math.nan))),
+            ]
+        )
     return ["arm", "URL", "requests/s here", "published", "mean ms here", "published"], rows
