@@ -106,10 +106,11 @@ def test_c117_what_the_server_did_not_do_does_not_count(weir, raw_backend):
         while True:
             path = conn.head().split()[1]
             if path == b"/slow":
-                return conn.wait_close(5)
+                return conn.wait_close(20)
             conn.send(b"HTTP/1.1 %s X\r\nContent-Length: 0\r\n\r\n" % path[1:])
     b = raw_backend(script)
-    w = weir(CONF % (1, '"@A@"', 'maxconn = 1; queue_size = 0;') + 'limits = { body_size = "10b"; };', A=b.addr)
+    conf = CONF % (1, '"@A@"', 'maxconn = 1; queue_size = 0;') + 'limits = { body_size = "10b"; };'
+    w = weir(conf.replace('server = "500ms"', 'server = "4s"'), A=b.addr)
     for status in (404, 500, 503, 400):
         assert w.get("/%d" % status).status == status
     assert w.post("/413", b"x" * 20).status == 413
@@ -120,7 +121,7 @@ def test_c117_what_the_server_did_not_do_does_not_count(weir, raw_backend):
     c.close(reset=True)
     util.wait_for("the abort is seen", 5, lambda: servers(w)[b.addr]["in_flight"] == 0)
     assert servers(w)[b.addr]["failures"] == 0
-    assert w.get("/slow").status == 504
+    assert w.get("/slow", timeout=10).status == 504
     assert servers(w)[b.addr]["failures"] == 1
 
 
