@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What is wrong although every value by itself is right: things that are not there on this machine, upstreams that
- * nobody uses, sites and locations that no request can reach. The first stop the load (a server that starts and then
- * answers 404 to everything helps nobody); the others only warn. A text that was served before loads in spite of a
- * folder that is gone: a restart after a crash must not depend on what a deployment is doing at that moment.
+ * nobody uses, sites and locations that no request can reach, sessions that would be scattered. The first stop the
+ * load (a server that starts and then answers 404 to everything helps nobody); the others only warn. A text that was
+ * served before loads in spite of a folder that is gone: a restart after a crash must not depend on what a deployment
+ * is doing at that moment.
  */
 #include "conf/check.h"
 
@@ -184,10 +185,58 @@ static void check_shadows(struct load *ld, const struct site_conf *site)
             say_shadowed(ld, site->prefix[i], all, "a regular expression takes every path");
 }
 
+static bool has_part(struct str s, struct str part)
+{
+    for (size_t i = 0; i + part.n <= s.n; i++)
+        if (str_eq_nocase(str_take(str_skip(s, i), part.n), part))
+            return true;
+    return false;
+}
+
+/* What says that clients keep sessions in one server's memory and come back without a WebSocket; NULL: nothing does. */
+static const char *session_protocol(const struct location_conf *location)
+{
+    if (has_part(location->match, STR("socket.io")) || has_part(location->match, STR("socket\\.io")))
+        return "socket.io";
+    if (has_part(location->match, STR("sockjs")))
+        return "SockJS";
+    for (unsigned i = 0; i < location->n_actions; i++)
+        if (location->actions[i]->kind == ACTION_METEOR)
+            return "Meteor";
+    return NULL;
+}
+
+/* Does a client land on another server each time? */
+static bool is_scattering(const struct upstream_conf *u)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < u->n_servers; i++)
+        n += u->servers[i].weight > 0 && !u->servers[i].backup && !u->servers[i].drain;
+    return n > 1 && u->sticky == STICKY_OFF && u->balance != BALANCE_IP_HASH && u->balance != BALANCE_HASH;
+}
+
+static void check_sticky(struct load *ld, const struct site_conf *site)
+{
+    for (unsigned i = 0; i < site->n_all; i++) {
+        const struct location_conf *location = site->all[i];
+        const char *protocol = session_protocol(location);
+        for (unsigned j = 0; protocol != NULL && j < location->n_actions; j++) {
+            const struct action *a = location->actions[j];
+            if (a->kind == ACTION_PROXY && is_scattering(a->u.proxy.upstream))
+                diag_add(ld, a->where, true,
+                         "%s loses a session whose requests go to several servers; expected sticky = \"auto\"; in "
+                         "upstreams.%.*s",
+                         protocol, STR_ARG(a->u.proxy.upstream->name));
+        }
+    }
+}
+
 void check_all(struct load *ld)
 {
     check_unused(ld);
     check_reachable(ld);
-    for (unsigned i = 0; i < ld->n_sites; i++)
+    for (unsigned i = 0; i < ld->n_sites; i++) {
         check_shadows(ld, ld->sites[i]);
+        check_sticky(ld, ld->sites[i]);
+    }
 }

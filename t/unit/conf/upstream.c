@@ -128,6 +128,7 @@ static void health_and_sticky(void **state)
     struct upstream_conf *const *u = (struct upstream_conf *const *)l.c->upstreams;
     assert_int_equal(u[0]->health.kind, HEALTH_TCP);
     assert_int_equal(u[0]->sticky, STICKY_AUTO);
+    assert_str(u[0]->sticky_cookie, "weir_a");
     assert_int_equal(u[1]->health.kind, HEALTH_HTTP);
     assert_str(u[1]->health.path, "/up");
     assert_int_equal(u[1]->health.expect_low, 200);
@@ -143,11 +144,44 @@ static void health_and_sticky(void **state)
     unload(&l);
 }
 
+/* What `weir check` says of two servers behind this location. */
+static void sessions(const char *location, const char *upstream, const char *said)
+{
+    char text[600];
+    int n = snprintf(text, sizeof text,
+                     "upstreams = { u = { servers = ( \"a:1\", \"b:1\" ); %s }; };\n"
+                     "sites = { listen = \"80\"; locations = ( %s ); };",
+                     upstream, location);
+    struct loaded l = load_bytes(text, (size_t)n);
+    assert_non_null(l.c);
+    assert_string_equal(l.said, said);
+    unload(&l);
+}
+
+static void sessions_that_would_be_scattered(void **state)
+{
+    (void)state;
+    static const char io[] = "{ match = \"/socket.io/\"; proxy = \"u\"; }";
+    static const char expected[] =
+        "t.conf:2: warning: socket.io loses a session whose requests go to several servers; expected sticky = \"auto\"; "
+        "in upstreams.u\n";
+    sessions(io, "", expected);
+    sessions("{ match = \"~* ^/x/Socket\\.IO/\"; proxy = \"u\"; }", "balance = \"least-conn\";", expected);
+    sessions("{ match = \"^~ /sockjs\"; proxy = \"u\"; }", "",
+             "t.conf:2: warning: SockJS loses a session whose requests go to several servers; expected sticky = "
+             "\"auto\"; in upstreams.u\n");
+    sessions(io, "sticky = \"auto\";", "");
+    sessions(io, "balance = \"ip-hash\";", "");
+    sessions("{ match = \"/socketio\"; proxy = \"u\"; }", "", "");
+    sessions("{ match = \"/socket.io/\"; proxy = \"c:1\"; }, { match = \"/x\"; proxy = \"u\"; }", "", "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(servers_inherit), cmocka_unit_test(bare_addresses), cmocka_unit_test(bad_addresses),
         cmocka_unit_test(incomplete),      cmocka_unit_test(weights),        cmocka_unit_test(health_and_sticky),
+        cmocka_unit_test(sessions_that_would_be_scattered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,3 +10,6 @@ t_unit_handler_meteor_manifest_LDADD = src/libhandler.a src/libhttp.a src/libbas
 check_PROGRAMS += t/unit/handler/proxy_fields
 t_unit_handler_proxy_fields_SOURCES = t/unit/handler/proxy_fields.c
 t_unit_handler_proxy_fields_LDADD = src/libhandler.a src/libhttp.a src/libbase.a $(CMOCKA_LIBS) $(WEIR_LIBS)
+check_PROGRAMS += t/unit/handler/sticky
+t_unit_handler_sticky_SOURCES = t/unit/handler/sticky.c
+t_unit_handler_sticky_LDADD = src/libhandler.a src/libhttp.a src/libbase.a $(CMOCKA_LIBS) $(WEIR_LIBS)
