@@ -108,11 +108,15 @@ static const char *client_refusal(const struct request *r)
 
 /* ---- the head ---- */
 
+static bool says_vary(const struct fields *f)
+{
+    return fields_have_token(f, F_VARY, STR("Accept-Encoding")) || fields_have_token(f, F_VARY, STR("*"));
+}
+
 static bool add_vary(struct request *r)
 {
     struct fields *f = &r->resp.fields;
-    return fields_have_token(f, F_VARY, STR("Accept-Encoding")) || fields_have_token(f, F_VARY, STR("*")) ||
-           fields_add_id(f, &r->arena, F_VARY, STR("Accept-Encoding"));
+    return says_vary(f) || fields_add_id(f, &r->arena, F_VARY, STR("Accept-Encoding"));
 }
 
 /* The answer stays as it is, for this client. */
@@ -200,7 +204,8 @@ static bool rewrite_block(struct request *r)
     }
     if (p->status != 304)
         at = put(at, coding);
-    at = put(at, vary);
+    if (!says_vary(&p->fields))
+        at = put(at, vary);
     p->block = str_of(text, (size_t)(at - text));
     return true;
 }

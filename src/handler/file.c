@@ -503,7 +503,7 @@ static enum handled file_start(struct request *r)
     if (error)
         return miss(r, want.path, error);
     note(r, want.path, "served");
-    if (!sibling_serve(r, cache, &want, f))
+    if (!sibling_serve(r, cache, &want, f, f))
         file_serve(r, f, f);
     return HANDLED;
 }

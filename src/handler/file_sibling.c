@@ -72,30 +72,68 @@ static unsigned choose(const struct request *r, unsigned siblings)
     return r->s->gzip.on && q.gzip > best_q ? CODINGS : best;
 }
 
-/* The head for the coded form: the type of f, then the coding, then what the sibling says of itself. False: no
- * memory. */
-static bool make_head(struct request *r, const struct file *f, const struct file *sibling, unsigned coding,
+static char *put(char *at, struct str s)
+{
+    if (s.n > 0)
+        memcpy(at, s.p, s.n);
+    return at + s.n;
+}
+
+static struct str next_line(struct str *rest)
+{
+    ptrdiff_t lf = str_chr(*rest, '\n', 0);
+    struct str line = str_take(*rest, lf < 0 ? rest->n : (size_t)lf + 1);
+    *rest = str_skip(*rest, line.n);
+    return line;
+}
+
+/* The line of the block with that name and colon; empty if there is none. */
+static struct str line_of(struct str block, struct str name)
+{
+    while (block.n > 0) {
+        struct str line = next_line(&block);
+        if (str_starts(line, name))
+            return line;
+    }
+    return STR_NONE;
+}
+
+/* The head for the coded form: the plain one's type, the coding, and the plain one's other lines with the sibling's
+ * validators in place of its own. False: no memory. */
+static bool make_head(struct request *r, const struct file *plain, const struct file *sibling, unsigned coding,
                       struct file *head)
 {
-    const struct str type = str_take(f->block, f->type_line), line = codings[coding].line,
-                     own = str_skip(sibling->block, sibling->type_line), vary = STR("Vary: Accept-Encoding\r\n");
-    char *text = arena_alloc(&r->arena, type.n + line.n + own.n + vary.n);
+    static const struct str etag = { "ETag:", 5 }, date = { "Last-Modified:", 14 };
+    const struct str vary = STR("Vary: Accept-Encoding\r\n");
+    struct str rest = plain->block;
+    char *text = arena_alloc(&r->arena, plain->block.n + sibling->block.n + codings[coding].line.n + vary.n);
     if (text == NULL)
         return false;
-    memcpy(text, type.p, type.n);
-    memcpy(text + type.n, line.p, line.n);
-    memcpy(text + type.n + line.n, own.p, own.n);
-    memcpy(text + type.n + line.n + own.n, vary.p, vary.n);
+    char *at = put(text, next_line(&rest));
+    at = put(at, codings[coding].line);
     *head = *sibling;
-    head->block = str_of(text, type.n + line.n + own.n + vary.n);
-    head->type = str_of(text + (f->type.p - f->block.p), f->type.n);
-    head->type_line = type.n;
-    head->coding_line = line.n;
-    head->hash_in_name = f->hash_in_name;
+    if (line_of(rest, date).n == 0)
+        head->validators.last_modified = -1;
+    if (line_of(rest, etag).n == 0)
+        head->validators.etag = STR_NONE;
+    while (rest.n > 0) {
+        struct str line = next_line(&rest);
+        at = put(at, str_starts(line, etag)   ? line_of(sibling->block, etag)
+                     : str_starts(line, date) ? line_of(sibling->block, date)
+                                              : line);
+    }
+    at = put(at, vary);
+    head->block = str_of(text, (size_t)(at - text));
+    head->type = str_of(text + (plain->type.p - plain->block.p), plain->type.n);
+    head->type_line = plain->type_line;
+    head->coding_line = codings[coding].line.n;
+    head->hash_in_name = plain->hash_in_name;
+    head->says_expiry = plain->says_expiry;
     return true;
 }
 
-bool sibling_serve(struct request *r, struct file_cache *c, const struct file_want *want, struct file *f)
+bool sibling_serve(struct request *r, struct file_cache *c, const struct file_want *want, struct file *f,
+                   const struct file *head)
 {
     if (!r->s->precompressed || f->is_dense || want->path.n == 0)
         return false;
@@ -108,16 +146,16 @@ bool sibling_serve(struct request *r, struct file_cache *c, const struct file_wa
     bool is_served = false;
     for (unsigned coding; asks && !is_served && (coding = choose(r, f->siblings)) < CODINGS;) {
         struct file_want beside = *want;
-        struct file *sibling, head;
+        struct file *sibling, coded;
         beside.path = path_of(r, want->path, coding);
         if (beside.path.p == NULL || file_cache_get(c, &beside, &sibling) != 0 || sibling->id.size == 0) {
             f->siblings &= (uint8_t)~(1u << coding);
             continue;
         }
-        if (!make_head(r, f, sibling, coding, &head))
+        if (!make_head(r, head, sibling, coding, &coded))
             break;
         note(r, codings[coding].suffix.p);
-        file_serve(r, sibling, &head);
+        file_serve(r, sibling, &coded);
         is_served = true;
     }
     lease.release(lease.arg);

@@ -59,7 +59,7 @@ def shipped():
 @pytest.mark.parametrize("text", examples())
 def test_an_example_passes_check(cli, tmp_path, text):
     (tmp_path / "proxy.conf").write_text(text)
-    for folder in ("public", "sites.d", "bundle/programs/web.browser"):
+    for folder in ("public", "sites.d", "bundle/programs/web.browser", "programs/web.browser/app"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "bundle/programs/web.browser/program.json").write_text("{}")
     (tmp_path / "sites.d" / "a.conf").write_text(SITE)

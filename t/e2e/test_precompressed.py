@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Siblings FILE.br, FILE.zst and FILE.gz: which one is sent, under which head, and what happens when they change."""
 import gzip
+import hashlib
+import json
 import os
 import re
 import subprocess
@@ -209,3 +211,24 @@ def _traced(pids):
             if not re.search(r"^TracerPid:\s+0$", f.read(), re.M):
                 return True
     return False
+
+
+def test_of_a_meteor_bundle(weir):
+    sha1 = hashlib.sha1(PLAIN).hexdigest()
+    manifest = {"format": "web-program-pre1", "manifest": [
+        {"path": "app/x.css", "where": "client", "type": "css", "cacheable": True, "url": "/x.css?hash=" + sha1,
+         "sourceMapUrl": "/x.map", "hash": sha1, "size": len(PLAIN)}]}
+    program = "bundle/programs/web.browser/"
+    w = weir('sites = ( { listen = "127.0.0.1:@PORT@"; meteor_bundle = "bundle"; respond = 404; gzip = true; } );',
+             files={program + "program.json": json.dumps(manifest), program + "app/x.css": PLAIN,
+                    program + "app/x.css.br": b"br"})
+    plain, coded, filtered = (ask(w, accept, "/x.css") for accept in (None, "br", "gzip"))
+    assert (plain.body, plain.get("etag")) == (PLAIN, '"%s"' % sha1)
+    assert (coded.body, coded.get("content-encoding")) == (b"br", "br")
+    assert gzip.decompress(filtered.body) == PLAIN and filtered.get("etag") == 'W/"%s"' % sha1
+    for r in (coded, filtered):  # all that the manifest says, but for the validator
+        assert r.tokens("vary") == plain.tokens("vary") == ["accept-encoding"] and r.get("etag") != plain.get("etag")
+        for name in ("content-type", "cache-control", "sourcemap", "last-modified"):
+            assert (name, r.get(name)) == (name, plain.get(name))
+    for r, accept in ((plain, None), (coded, "br"), (filtered, "gzip")):
+        assert ask(w, accept, "/x.css", **{"If-None-Match": r.get("etag")}).status == 304
