@@ -59,6 +59,7 @@ packages_to_measure() { # what the laboratory itself needs; contrib/ab/install b
 
 packages_to_demo() {
     need python3 test -x $PY
+    need python3-scipy module scipy
     need nodejs has node
     need apache2-utils has ab
 }

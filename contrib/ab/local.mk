@@ -41,6 +41,7 @@ dist_abdemo_DATA = contrib/demo-app/app.js contrib/demo-app/bundle.js
 absetupsdir = $(abdir)/setups
 dist_absetups_DATA = \
 	conf/setups/balancers.setup \
+	conf/setups/demo.setup \
 	conf/setups/files.setup \
 	conf/setups/four-nodes.inc \
 	conf/setups/haproxy-redispatch.setup \

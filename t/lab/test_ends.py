@@ -44,7 +44,7 @@ def test_interrupted(arms_file, tmp_path, sig):
     p.send_signal(sig)
     assert p.wait(util.scaled(20)) == 1
     log.close()
-    assert "interrupted after" in (tmp_path / "err").read_text().strip().split("\n")[-2]
+    assert "interrupted after" in (tmp_path / "err").read_text().strip().split("\n")[-1]
     assert ports_free(tmp_path / "o") and (tmp_path / "o" / "summary.md").exists()
 
 

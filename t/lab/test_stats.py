@@ -102,6 +102,7 @@ def test_inconclusive_says_about_how_many_rounds_are_missing():
     assert stats.verdict(effect(8, 0.0, 0.06, 0.9), 0.9, 0.0, 0.03).more == 24
     assert stats.verdict(effect(6, 0.5, 0.1, 0.03), 0.125, 0.0, 0.03, comparisons=4).more == 2
     assert stats.verdict(effect(2, 0.5, 0.1, 0.5), 0.5, 0.0, 0.03).more == 4
+    assert stats.verdict(effect(1, 0.5, math.inf, 1), 1, 0.0, 0.03, comparisons=4).more == 7
     assert stats.verdict(effect(8, 0.1, 0.01), 0.001, 0.0, 0.03).more is None
 
 

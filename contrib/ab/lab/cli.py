@@ -268,13 +268,13 @@ def finish(store):
     store = Store.open(store.path)
     result = analysis.Analysis(store)
     report.write(result)
+    say("all of it: %s" % store.file("report.html"))
     print(tables.text(*tables.results(result)))
     if result.main:
         print()
         print(tables.text(*tables.comparisons(result)))
     print()
     print(result.sentence)
-    say("all of it: %s" % store.file("report.html"))
     return result.exit_code
 
 

@@ -167,7 +167,7 @@ def verdict(effect, p_adjusted, floor, margin, alpha=ALPHA, comparisons=1):
             return Verdict(FASTER if effect.est > 0 else SLOWER, None)
     more = rounds_missing(effect, floor, margin, alpha, comparisons)
     if effect.n < MIN_ROUNDS:
-        more = max(MIN_ROUNDS - effect.n, more or 0)
+        more = max(rounds_needed(comparisons, alpha) - effect.n, more or 0)
     return Verdict(INCONCLUSIVE, more)
 
 
