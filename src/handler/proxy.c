@@ -198,7 +198,7 @@ static bool hold(struct proxy *p)
         p->hold_until_ms = l->now_ms + p->conf->hold;
     if (l->now_ms >= p->hold_until_ms)
         return false;
-    uint64_t ms = HOLD_DELAY_MS << (p->n_held < 3 ? p->n_held : 3);
+    uint64_t ms = (uint64_t)HOLD_DELAY_MS << (p->n_held < 3 ? p->n_held : 3);
     p->n_held++;
     p->query.n_tried = 0;
     p->r->doing = "waiting for a server that accepts";

@@ -22,8 +22,8 @@ struct queue_entry;
  * entry is gone. */
 typedef void queue_granted_fn(void *user, struct server *s);
 
-/* The query is borrowed and not to be touched until the entry has gone. query->bound says which FIFO; it becomes NULL if
- * that server is of no use any more and the upstream redispatches. is_retry: the request has waited its turn before:
+/* The query is borrowed and not to be touched until the entry has gone. query->bound says which FIFO; it becomes NULL
+ * if that server is of no use any more and the upstream redispatches. is_retry: the request has waited its turn before:
  * it goes before the others and is never refused. `granted` is called on `loop`, the caller's own, never from inside
  * this call. */
 enum queue_result queue_enter(struct upstream *u, struct pick_query *query, bool is_retry, struct loop *loop,
