@@ -464,6 +464,15 @@ struct file_want file_want_of(const struct request *r, struct str root, uint64_t
     };
 }
 
+void file_answer(struct request *r, const struct file_want *want, struct file *f, const struct file *head)
+{
+    /* Looking for a sibling may push f out of the cache: it must live until it has been sent. */
+    struct lease lease = file_lease(f);
+    if (!sibling_serve(r, file_cache_of(r->w), want, f, head))
+        file_serve(r, f, head);
+    lease.release(lease.arg);
+}
+
 static enum handled file_start(struct request *r)
 {
     const struct action *a = r->action;
@@ -503,8 +512,7 @@ static enum handled file_start(struct request *r)
     if (error)
         return miss(r, want.path, error);
     note(r, want.path, "served");
-    if (!sibling_serve(r, cache, &want, f, f))
-        file_serve(r, f, f);
+    file_answer(r, &want, f, f);
     return HANDLED;
 }
 

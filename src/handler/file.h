@@ -18,6 +18,8 @@ bool file_refuses(struct request *r);
  * and the like of its own; what those point to must live as long as the request. The request's handler must pass
  * resume and abort on to the two below, and its handler_data is theirs. */
 void file_serve(struct request *r, struct file *f, const struct file *head);
+/* The same with a compressed sibling in its place where the client likes one better; want is what f was found with. */
+void file_answer(struct request *r, const struct file_want *want, struct file *f, const struct file *head);
 void file_resume(struct request *r);
 void file_abort(struct request *r);
 

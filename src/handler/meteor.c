@@ -19,7 +19,6 @@
 #include <unistd.h>
 
 #include "handler/file.h"
-#include "handler/file_sibling.h"
 #include "handler/meteor_bundle.h"
 #include "http/target.h"
 #include "serve/respond.h"
@@ -248,10 +247,10 @@ static enum handled meteor_start(struct request *r)
         return DECLINED;
     }
     note(r, e, "served");
-    if (!make_head(r, f, e, &head))
+    if (make_head(r, f, e, &head))
+        file_answer(r, &want, f, &head);
+    else
         request_fail(r, FAIL_NO_MEMORY, 0, NULL);
-    else if (!sibling_serve(r, file_cache_of(r->w), &want, f, &head))
-        file_serve(r, f, &head);
     return HANDLED;
 }
 
