@@ -266,6 +266,7 @@ def test_the_session_is_surer_than_the_cookie(weir, backend):
         assert r.status == 200
 
 
+@pytest.mark.threads
 @pytest.mark.parametrize("path", ["/sockjs/%s/%s/", "/a/b/sockjs/%s/%s/", "/%s/%s/"])
 def test_sockjs_sessions_without_cookies(weir, backend, path):
     bs = origins(backend, 3)
