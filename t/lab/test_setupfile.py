@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """The reader of set-up files, and every set-up that is shipped."""
 import os
+import re
 
 import pytest
-from lab import arms, setupfile
+from conftest import ROOT
+from lab import arms, setupfile, store
 from lab.setupfile import SetupError, parse
 
 
@@ -121,3 +123,30 @@ def test_the_first_listen_of_a_configuration_is_its_url(tmp_path, monkeypatch):
     conf.write_text('sites = ( { listen = "unix:/x"; } );')
     with pytest.raises(arms.Problem, match="cannot tell where it listens"):
         arms.url_of_conf(str(conf))
+
+
+def guide():
+    with open(os.path.join(ROOT, "docs", "lab.md"), encoding="utf-8") as f:
+        return f.read()
+
+
+def test_the_guide_names_every_setting_and_column():
+    text = guide()
+    rows = "\n".join(line for line in text.split("\n") if line.startswith("| "))
+    words = set(re.findall(r"\w+", rows))
+    for name in [*arms.TOP, *arms.ARM, *arms.PROCESS]:
+        assert name in words or name == "arms", name
+    for column in store.COLUMNS:
+        by_kind = column.startswith("f_") and column[2:] in words
+        assert column in words or by_kind or column in ("p90_ms", "p99_ms", "p999_ms", "regime")
+
+
+def test_the_guides_example_is_sound(tmp_path):
+    block = re.search(r"^(    title = .*?)\n\n(?=\S)", guide(), re.M | re.S).group(1)
+    path = os.path.join(str(tmp_path), "example.setup")
+    os.symlink(SHIPPED["node-alone"], os.path.join(str(tmp_path), "node-alone.setup"))
+    with open(path, "w") as f:
+        f.write(re.sub(r"^    ", "", block, flags=re.M))
+    setup = arms.Setup(path, arms.Session(str(tmp_path)), crowded=True)
+    assert [a.name for a in setup.arms] == ["nginx", "node"]
+    assert [p.name for p in setup.arms[0].processes] == ["nodes", "front"] and setup.arms[0].processes[1].cpus == [0]

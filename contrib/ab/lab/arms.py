@@ -85,6 +85,10 @@ def beside(*names):
 SETUPS = beside("setups") if os.path.isdir(os.path.join(HERE, "setups")) else beside("conf", "setups")
 
 
+IN_TREE = os.path.basename(os.path.dirname(HERE)) == "contrib"
+INSTALL = "contrib/ab/install" if IN_TREE else os.path.join(HERE, "install")
+
+
 def weir_binary():
     for path in (
         os.environ.get("WEIR_BIN"),
@@ -384,7 +388,7 @@ def why_not(d, crowded):
     for need in d.get("needs", []):
         why = lacking(need)
         if why:
-            return "%s (contrib/ab/install %s)" % (why, need.partition(":")[2] or need)
+            return "%s (%s %s)" % (why, INSTALL, need.partition(":")[2] or need)
     if d.get("min_cpus", 1) > len(machine.cpus()) and not crowded:
         return "needs %d CPUs, one for each busy process; there are %d (--crowded tries all the same)" % (
             d["min_cpus"],

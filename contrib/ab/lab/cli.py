@@ -309,3 +309,6 @@ def main(argv):
         return 1
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:  # whoever read it has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 1

@@ -17,7 +17,7 @@ import zlib
 import numpy as np
 
 from lab import machine, stats
-from lab.arms import HERE, Problem, beside, modules_dir
+from lab.arms import HERE, INSTALL, Problem, beside, modules_dir
 
 GRID = [i / 100 for i in range(100)] + [0.995, 0.999, 0.9999, 1.0]
 KINDS = ("connect", "read", "write", "timeout", "status", "length", "aborted", "died", "late")
@@ -90,14 +90,9 @@ class Command:
             raise Problem("ab with a request body is not supported: the answer check could not send the same request")
         self.program = generator() if self.tool == "openloop" else machine.which(self.words[0])
         if not self.program:
-            raise Problem(
-                "--load: %s"
-                % (
-                    "openloop is not built, and there is no C compiler"
-                    if self.tool == "openloop"
-                    else "%s is not installed (contrib/ab/install %s)" % (self.tool, self.tool)
-                )
-            )
+            if self.tool == "openloop":
+                raise Problem("--load: openloop is not built, and there is no C compiler")
+            raise Problem("--load: %s is not installed (%s %s)" % (self.tool, INSTALL, self.tool))
 
     @property
     def regime(self):
