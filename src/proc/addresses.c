@@ -6,7 +6,9 @@
  * An address that a reload brings: its sockets are there before the reload is taken; each loop adopts the snapshot, then
  * watches its socket. One that a reload drops: TCP_DEFER_ACCEPT is switched off, so that the kernel hands over what it
  * holds back, and for timeouts.lame_duck it is accepted on as before (serve/worker_listen.c says who answers). Then
- * every loop stops watching it, the supervisor closes its sockets, and the server closes its own. If it comes back
+ * every loop stops watching it, the supervisor shuts the sockets down and closes its own, and when every loop has
+ * turned once more the server closes its own too. (The last turn is for libev, which forgets a watcher at once but
+ * takes the descriptor out of epoll only when it sees an event of it; a shut socket is one.) If the address comes back
  * before that, it simply stays.
  */
 #include "proc/addresses.h"
@@ -63,9 +65,13 @@ bool addresses_open(struct addresses *a, const struct conf *conf, struct worker 
         log_write(LOG_ERROR, "cannot listen: out of memory");
         return false;
     }
-    for (unsigned i = a->ls->n; i-- > 0;)
-        if (find(conf, a->ls->all[i]) == NULL)
-            sup_call_unlisten(a->calls, a->ls, a->ls->all[i]);
+    for (unsigned i = a->ls->n; i-- > 0;) {
+        struct sockets *k = a->ls->all[i];
+        if (find(conf, k) != NULL)
+            continue;
+        sup_call_unlisten(a->calls, k);
+        listeners_remove(a->ls, k);
+    }
     for (unsigned i = 0; i < conf->n_listens; i++) {
         const struct listen_conf *l = &conf->listens[i];
         const char *step;
@@ -147,6 +153,16 @@ static void on_ack(struct loop *l, struct mail *mail)
     (void)ignored;
 }
 
+/* Every loop says that it has come to this. */
+static void ask_loops(struct addresses *a)
+{
+    atomic_store(&a->left, a->n_workers);
+    for (unsigned i = 0; i < a->n_workers; i++) {
+        a->acks[i] = (struct address_ack){ .mail.run = on_ack, .a = a };
+        mailbox_post(a->workers[i]->loop, &a->acks[i].mail);
+    }
+}
+
 /* Every loop stops watching it, and says so. */
 static void begin_closing(struct addresses *a, struct sockets *k, uint64_t now_ms)
 {
@@ -157,11 +173,8 @@ static void begin_closing(struct addresses *a, struct sockets *k, uint64_t now_m
         return;
     }
     a->closing = k;
-    atomic_store(&a->left, a->n_workers);
-    for (unsigned i = 0; i < a->n_workers; i++) {
-        a->acks[i] = (struct address_ack){ .mail.run = on_ack, .a = a };
-        mailbox_post(a->workers[i]->loop, &a->acks[i].mail);
-    }
+    a->is_shut = false;
+    ask_loops(a);
 }
 
 void addresses_tick(struct addresses *a, uint64_t now_ms)
@@ -169,8 +182,14 @@ void addresses_tick(struct addresses *a, uint64_t now_ms)
     if (a->closing != NULL) {
         if (atomic_load(&a->left) > 0)
             return;
+        if (!a->is_shut) {
+            sup_call_unlisten(a->calls, a->closing);
+            a->is_shut = true;
+            ask_loops(a);
+            return;
+        }
         log_write(LOG_NOTICE, "no longer listening on %s", a->closing->text);
-        sup_call_unlisten(a->calls, a->ls, a->closing);
+        listeners_remove(a->ls, a->closing);
         a->closing = NULL;
     }
     for (unsigned i = 0; i < a->ls->n && a->closing == NULL; i++)

@@ -15,8 +15,9 @@ struct addresses {
     struct worker *const *workers;
     unsigned n_workers;
     struct address_ack *acks; /* one for each worker */
-    struct sockets *closing;  /* loops are leaving it just now */
-    atomic_uint left;         /* loops that have not */
+    struct sockets *closing;  /* being given up just now; NULL: none */
+    bool is_shut;             /* nobody can connect there any more */
+    atomic_uint left;         /* loops that have not done what was asked */
 };
 
 /* Before the loops run: asks for what is missing (a server before this one had fewer loops), gives up what the

@@ -63,8 +63,8 @@ static void check_restart(const struct conf *old, const struct conf *new)
 
 static void close_new(struct loader *l)
 {
-    while (l->opened.n > 0)
-        sup_call_unlisten(l->calls, &l->opened, l->opened.all[0]);
+    for (unsigned i = 0; i < l->opened.n; i++)
+        sup_call_unlisten(l->calls, l->opened.all[i]);
     listeners_close(&l->opened);
 }
 

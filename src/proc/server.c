@@ -386,11 +386,11 @@ static void on_loader_done(struct process *p)
 
 /* --- the end --- */
 
-static void set_listeners(const struct process *p, void (*act)(int fd))
+static void set_listeners(const struct process *p, bool with_given, void (*act)(int fd))
 {
     const struct listeners *ls = p->o->listeners;
     for (unsigned i = 0; i < ls->n; i++)
-        for (unsigned j = 0; j < ls->all[i]->n; j++)
+        for (unsigned j = 0; j < ls->all[i]->n && (with_given || !ls->all[i]->given); j++)
             act(ls->all[i]->fds[j]);
 }
 
@@ -452,7 +452,7 @@ static void enter(struct process *p, enum stage stage)
         atomic_store(&p->shared.draining, true);
         if (!p->handed_over) {
             atomic_store(&p->shared.unready, true);
-            set_listeners(p, defer_off);
+            set_listeners(p, true, defer_off);
         }
         p->stage_until = now + c->timeouts.lame_duck;
         p->end_at = c->timeouts.shutdown > 0 ? now + c->timeouts.shutdown : 0;
@@ -496,13 +496,13 @@ static void hand_over(struct process *p)
     ask_when_none_accepts(p);
 }
 
-/* No loop accepts any more. */
-static void close_sockets(struct process *p)
+/* No loop accepts any more. What another server accepts on stays, and so do the service manager's sockets: who connects
+ * there is served by the next one. */
+static void stop_listening(struct process *p)
 {
     p->deaf = true;
     if (!p->handed_over)
-        set_listeners(p, listen_off);
-    listeners_close(p->o->listeners);
+        set_listeners(p, false, listen_off);
 }
 
 /* A loop that hangs: first a look at where, then a new server in the place of this one. */
@@ -799,7 +799,7 @@ static void wait_until_the_end(struct process *p)
             on_loader_done(p);
         sweep_generations(p);
         if (p->sent_no_more && !p->deaf && !some_loop_accepts(p))
-            close_sockets(p);
+            stop_listening(p);
         on_deadlines(p);
     }
 }

@@ -86,13 +86,15 @@ bool sup_call_listen(int calls, struct listeners *ls, const struct listen_conf *
     if (ask(calls, s, l, want, step))
         return true;
     int error = errno;
-    if (is_new)
-        sup_call_unlisten(calls, ls, s); /* whatever it may have opened */
+    if (is_new) {
+        sup_call_unlisten(calls, s); /* whatever it may have opened */
+        listeners_remove(ls, s);
+    }
     errno = error;
     return false;
 }
 
-void sup_call_unlisten(int calls, struct listeners *ls, struct sockets *s)
+void sup_call_unlisten(int calls, const struct sockets *s)
 {
     struct link_message *m = malloc(sizeof *m);
     if (m != NULL) {
@@ -103,5 +105,4 @@ void sup_call_unlisten(int calls, struct listeners *ls, struct sockets *s)
         link_close_fds(m);
     }
     free(m);
-    listeners_remove(ls, s);
 }

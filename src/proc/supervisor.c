@@ -259,6 +259,10 @@ static void answer_close(struct supervisor *s, const struct sup_server *v, struc
     if (k != NULL) {
         struct listeners one = { .all = &k, .n = 1 };
         listeners_unlink(&one);
+        /* A server that drains may still hold them, and a socket that only it holds would complete handshakes that
+         * nobody answers. */
+        for (unsigned i = 0; i < k->n && !k->given; i++)
+            (void)shutdown(k->fds[i], SHUT_RDWR);
         listeners_remove(&s->state.listeners, k);
     }
     (void)link_say(v->calls, LINK_CLOSED, 0);

@@ -6,7 +6,7 @@ import socket
 import threading
 
 import pytest
-from harness.util import scaled, wait_for
+from harness.util import SCALE, scaled, wait_for
 from wire import Closed, Conn
 
 FILES = {"public/a.txt": "hello"}
@@ -184,12 +184,14 @@ def test_defer_and_backlog_change_with_a_reload(weir):
         return 'workers = 2; sites = ( { listen = { address = "127.0.0.1:@PORT@"; defer = %s; backlog = %d; };' \
                ' respond = "x"; } );' % (defer, 100 if defer == "true" else 200)
     w = weir(conf("true"))
+    w.wait_error("generation 1: ")
+    assert w.get("/").status == 200
 
     def accepted_without_bytes():
         before = len(os.listdir("/proc/%d/fd" % w.server_pid))
         with socket.create_connection(("127.0.0.1", w.port)):
             try:
-                wait_for("it is accepted", 0.5, lambda: len(os.listdir("/proc/%d/fd" % w.server_pid)) > before)
+                wait_for("it is accepted", 0.5 / SCALE, lambda: len(os.listdir("/proc/%d/fd" % w.server_pid)) > before)
                 return True
             except AssertionError:
                 return False

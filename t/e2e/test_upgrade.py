@@ -93,7 +93,7 @@ def test_an_upgrade_keeps_the_supervisors_number_and_replaces_the_server(weir, p
     # And once more, from the new one; reload and stop still work.
     upgrade(w, how)
     w.reload(PLAIN.replace('root = "public"', 'respond = "new"'))
-    assert w.get("/").body == b"new"
+    wait_for("the new configuration answers", 5, lambda: w.get("/").body == b"new")
 
 
 def test_a_program_that_cannot_be_executed_changes_nothing(weir, program):

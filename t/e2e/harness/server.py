@@ -116,7 +116,7 @@ class Weir:
     def server_pid(self):
         """The process that serves: .pid is its supervisor. During an upgrade the newest one."""
         return util.wait_for("weir has a server", 10, lambda: max(
-            (p for p in self.tree() if p != self.pid), key=util.start_time, default=None))
+            (p for p in self.tree() if util.parent(p) == self.pid), key=util.start_time, default=None))
 
     def tree(self):
         return util.tree(self.pid)

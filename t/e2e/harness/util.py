@@ -89,6 +89,11 @@ def start_time(pid):
     return int(st[19]) if st else 0
 
 
+def parent(pid):
+    st = _stat(pid)
+    return int(st[1]) if st else 0
+
+
 def tree(pid):
     """The process and all its descendants that are not zombies."""
     children = {}
