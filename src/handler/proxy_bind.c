@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whom a request belongs to: the key that a hash goes by, and for a sticky upstream the server that the client's session
- * lives on. Only what stands in the request and in the answer is dealt with here; who is chosen is pick.c's business.
+ * Whom a request belongs to: the key that a hash goes by, and for a sticky upstream the server that the client's
+ * session lives on. Only what stands in the request and in the answer is dealt with here; who is chosen is pick.c's
+ * business.
  *
- * What is learnt of a session is surer than the cookie: a browser has one cookie, but as many sessions as tabs, and each
- * lives where it was made. A bound server that takes no sessions any more (draining, gone from the configuration) is as
+ * What is learnt of a session is surer than the cookie: a browser has one cookie, but as many sessions as tabs, and
+ * each lives where it was made. A bound server that takes no sessions any more (draining, gone from the configuration) is as
  * unknown as a forged cookie: the client is assigned anew. One that is out at the moment is left for another with
  * `redispatch`, and only with it. Each answer of another server than the cookie says brings a new cookie.
  *
- * A session's server is noted before anybody else can ask for it: that of SockJS, whose client makes up the name, before
- * the request goes out; that of socket.io, whose server does, before the answer that holds it is passed on.
+ * A session's server is noted before anybody else can ask for it: that of SockJS, whose client makes up the name,
+ * before the request goes out; that of socket.io, whose server does, before the answer that holds it is passed on.
  */
 #include "handler/proxy_try.h"
 #include "handler/sticky.h"

@@ -2,8 +2,8 @@
 /*
  * What is read and written for sticky sessions. Keeps nothing.
  *
- * The cookie is a session cookie of the whole site (RFC 6265): out of scripts' reach (HttpOnly), not sent along by other
- * sites' requests (SameSite=Lax), and over https never without (Secure).
+ * The cookie is a session cookie of the whole site (RFC 6265): out of scripts' reach (HttpOnly), not sent along by
+ * other sites' requests (SameSite=Lax), and over https never without (Secure).
  *
  * An Engine.IO session begins with a request without sid; its answer's first packet is `0{"sid":"...`, after a length
  * in protocol 3 ("96:0{...", or binary digits and 0xff). A SockJS client makes up server and session itself, of

@@ -130,8 +130,8 @@ bool affinity_prepare(struct server_set *set, const struct upstream_conf *c)
 /* The server, if it takes those who belong to it. One of weight 0 does. */
 static struct server *if_it_stays(const struct set_entry *e)
 {
-    bool leaves = e->is_draining || (atomic_load_explicit(&e->server->barred, memory_order_relaxed) & BARRED_DRAIN) != 0;
-    return leaves ? NULL : e->server;
+    unsigned barred = atomic_load_explicit(&e->server->barred, memory_order_relaxed);
+    return e->is_draining || (barred & BARRED_DRAIN) != 0 ? NULL : e->server;
 }
 
 struct server *affinity_by_tag(struct upstream *u, struct str tag)

@@ -3,10 +3,10 @@
  * The server by a key of the request (its address, its path, a template): the same key, the same server, on every loop,
  * after a restart and on every machine that has the same servers.
  *
- * A table of SLOTS places is filled when the configuration is applied, after Maglev (Eisenbud et al., NSDI 2016, §3.4):
- * each server has its own order of all places, made from its name alone, and the servers take turns, by weight, at
- * their first place that is still free. Shares are then exact to a place or so per server, and a server that comes or
- * goes moves little more than its own share. Finding a server is one look, however many there are.
+ * A table of SLOTS places is filled when the configuration is applied, after Maglev (Eisenbud et al., NSDI 2016,
+ * §3.4): each server has its own order of all places, made from its name alone, and the servers take turns, by
+ * weight, at their first place that is still free. Shares are then exact to a place or so per server, and a server
+ * that comes or goes moves little more than its own share. Finding a server is one look, however many there are.
  *
  * A key whose server cannot be had looks again at a place made from the key and the number of the attempt: a lost
  * server's keys spread over all the others, those of the others stay, and they come home when it does. One that is

@@ -237,7 +237,8 @@ def engine(backend, name, framing="%s", split=False):
     return b
 
 
-@pytest.mark.parametrize("framing, split", [("%s", False), ("%s", True), ("96:%s", True), ("\x00\x09\x06\xff%s", False)])
+@pytest.mark.parametrize("framing, split", [("%s", False), ("%s", True), ("96:%s", True),
+                                            ("\x00\x09\x06\xff%s", False)])
 def test_socket_io_sessions_without_cookies_stay_where_they_were_made(weir, backend, framing, split):
     bs = [engine(backend, "s%d" % i, framing, split) for i in range(3)]
     w = weir(CONF % (AUTO, servers(bs), ""))

@@ -163,8 +163,8 @@ static void sessions_that_would_be_scattered(void **state)
     (void)state;
     static const char io[] = "{ match = \"/socket.io/\"; proxy = \"u\"; }";
     static const char expected[] =
-        "t.conf:2: warning: socket.io loses a session whose requests go to several servers; expected sticky = \"auto\"; "
-        "in upstreams.u\n";
+        "t.conf:2: warning: socket.io loses a session whose requests go to several servers; expected sticky = "
+        "\"auto\"; in upstreams.u\n";
     sessions(io, "", expected);
     sessions("{ match = \"~* ^/x/Socket\\.IO/\"; proxy = \"u\"; }", "balance = \"least-conn\";", expected);
     sessions("{ match = \"^~ /sockjs\"; proxy = \"u\"; }", "",
