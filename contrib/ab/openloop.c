@@ -266,10 +266,10 @@ static void receive(struct conn *c)
                 drop(c);
             else
                 take(c, buf, (size_t)n);
-            if ((size_t)n < sizeof buf)
-                return;
-        } else if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-            return;
+        } else if (n < 0 && errno == EAGAIN) {
+            return; /* not before: edge-triggered, and a FIN behind the bytes is told once */
+        } else if (n < 0 && errno == EINTR) {
+            continue;
         } else if (c->request == NONE) {
             drop(c);
         } else if (n == 0 && c->phase == BODY && c->left < 0) {
