@@ -10,8 +10,10 @@
 
 /* What is worth compressing when nobody says otherwise. */
 static const struct str default_types[] = {
-    { "application/javascript", 22 }, { "application/json", 16 }, { "application/wasm", 16 },
-    { "application/xml", 15 },        { "image/svg+xml", 13 },    { "text/*", 6 },
+    { "application/atom+xml", 20 }, { "application/geo+json", 20 },      { "application/javascript", 22 },
+    { "application/json", 16 },     { "application/ld+json", 19 },       { "application/manifest+json", 25 },
+    { "application/rss+xml", 19 },  { "application/wasm", 16 },          { "application/xhtml+xml", 21 },
+    { "application/xml", 15 },      { "image/svg+xml", 13 },             { "text/*", 6 },
 };
 
 bool read_gzip(const struct value *v)

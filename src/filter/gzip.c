@@ -10,8 +10,9 @@
  * truth: the length is unknown, no ranges are offered, a strong ETag becomes a weak one (§8.8.3.3: another
  * representation, the same meaning).
  *
- * A file that is in memory anyway is compressed once, and both forms are kept (serve/stored.h). Anything else is a
- * stream: at HOW_PAUSE all that went in comes out (Z_SYNC_FLUSH), so an event waits for nothing.
+ * A file that is in memory anyway is compressed once, and both forms are kept (serve/stored.h); of a larger one, up to
+ * KEPT_FILE, what went out to the first client is kept, as long as all that is kept stays below KEPT_MAX. Anything else
+ * is a stream: at HOW_PAUSE all that went in comes out (Z_SYNC_FLUSH), so an event waits for nothing.
  */
 #include "filter/gzip.h"
 
@@ -21,21 +22,42 @@
 #include "filter/deflate_pool.h"
 #include "http/accept.h"
 
-enum { HEAD_COST = 48 /* what the fields of a coded answer take; less is not worth it */ };
+enum {
+    HEAD_COST = 48, /* what the fields of a coded answer take; less is not worth it */
+    KEPT_FILE = 1024 * 1024,
+    KEPT_MAX = 32 * 1024 * 1024,
+};
+
+/* Of one loop. */
+struct gzip_state {
+    struct deflate_pool pool;
+    size_t kept; /* bytes of all stored.coded */
+};
+
+/* Of one answer; in the request's arena. */
+struct coder {
+    struct deflater *d;
+    struct gzip_state *gz;
+    struct stored *keep; /* the file that will have a copy of what comes out; NULL: none */
+    char *copy;
+    size_t n, cap; /* of the copy */
+    uint64_t n_in;
+};
 
 static void *gzip_open(struct worker *w)
 {
-    struct deflate_pool *pool = calloc(1, sizeof(*pool));
-    if (pool)
-        deflate_pool_init(pool, w->loop, DEFLATE_USED_MAX);
-    return pool;
+    struct gzip_state *gz = calloc(1, sizeof(*gz));
+    if (gz)
+        deflate_pool_init(&gz->pool, w->loop, DEFLATE_USED_MAX);
+    return gz;
 }
 
 static void gzip_close(struct worker *w, void *state)
 {
     (void)w;
-    deflate_pool_free(state);
-    free(state);
+    struct gzip_state *gz = state;
+    deflate_pool_free(&gz->pool);
+    free(gz);
 }
 
 /* ---- the decision ---- */
@@ -148,29 +170,37 @@ static enum deflate_size size_for(uint64_t length)
     return length <= 4096 ? DEFLATE_4K : length <= 16384 ? DEFLATE_16K : DEFLATE_ANY;
 }
 
-static void *head_of_stream(struct request *r, struct deflate_pool *pool, struct str type)
+/* A compressor for this answer. NULL: memory is out, or there are too many at work. */
+static struct coder *new_coder(struct request *r, struct gzip_state *gz, enum deflate_size size)
+{
+    struct coder *c = arena_new(&r->arena, struct coder);
+    if (c == NULL || (c->d = deflate_take(&gz->pool, size, r->s->gzip.level)) == NULL)
+        return NULL;
+    c->gz = gz;
+    return c;
+}
+
+static void *head_of_stream(struct request *r, struct gzip_state *gz, struct str type)
 {
     struct response *p = &r->resp;
-    struct deflater *d = NULL;
-    if (!p->bodyless) {
-        /* A stream of events lives for hours and says the same things again: the small window is enough. */
-        bool is_events = str_starts(type, STR("text/event-stream"));
-        d = deflate_take(pool, is_events ? DEFLATE_4K : size_for(p->has_length ? p->length : UINT64_MAX),
-                         r->s->gzip.level);
-        if (d == NULL)
-            return stay(r, "no: too many answers are being compressed");
-    }
-    if (!fields_reserve(&p->fields, &r->arena, p->fields.n + 2)) {
-        if (d)
-            deflate_give(pool, d);
+    struct coder *c = NULL;
+    if (!fields_reserve(&p->fields, &r->arena, p->fields.n + 2))
         return stay(r, "no: out of memory");
+    if (!p->bodyless) {
+        /* A stream of events lives for hours and says the same things again: the small window is enough, and half of
+         * the memory is for others. */
+        bool is_events = str_starts(type, STR("text/event-stream"));
+        if (!is_events || gz->pool.used < gz->pool.used_max / 2)
+            c = new_coder(r, gz, is_events ? DEFLATE_4K : size_for(p->has_length ? p->length : UINT64_MAX));
+        if (c == NULL)
+            return stay(r, "no: too many answers are being compressed");
     }
     bool is_added = add_vary(r) && fields_add_id(&p->fields, &r->arena, F_CONTENT_ENCODING, STR("gzip"));
     (void)BUG_IF(!is_added); /* there is room */
     fields_remove(&p->fields, F_ACCEPT_RANGES);
     weaken_etag(r);
     p->has_length = false;
-    return d;
+    return c;
 }
 
 /* ---- files ---- */
@@ -210,10 +240,24 @@ static bool rewrite_block(struct request *r)
     return true;
 }
 
-/* Compresses the whole file, once. False: not now. */
-static bool make_coded(struct deflate_pool *pool, struct stored *s, int level)
+/* Gives the file its coded form, n bytes of `out`, which is taken over; or notes that it would not be worth it. */
+static void keep(struct gzip_state *gz, struct stored *s, char *out, size_t n)
 {
-    struct deflater *d = deflate_take(pool, size_for(s->length), level);
+    s->is_coded = true;
+    if (n >= s->length || s->length - n <= HEAD_COST) {
+        free(out);
+        return;
+    }
+    char *fitting = realloc(out, n);
+    s->coded = str_of(fitting ? fitting : out, n);
+    s->account = &gz->kept;
+    gz->kept += n;
+}
+
+/* Compresses a file in memory, once. False: not now. */
+static bool make_coded(struct gzip_state *gz, struct stored *s, int level)
+{
+    struct deflater *d = deflate_take(&gz->pool, size_for(s->length), level);
     if (d == NULL)
         return false;
     size_t cap = deflateBound(&d->z, (uLong)s->body.n);
@@ -223,43 +267,40 @@ static bool make_coded(struct deflate_pool *pool, struct stored *s, int level)
         d->z.avail_in = (uInt)s->body.n;
         d->z.next_out = (Bytef *)out;
         d->z.avail_out = (uInt)cap;
-        size_t n = deflate(&d->z, Z_FINISH) == Z_STREAM_END ? cap - d->z.avail_out : SIZE_MAX;
-        s->is_coded = true;
-        if (n < s->body.n && s->body.n - n > HEAD_COST) {
-            char *fitting = realloc(out, n);
-            s->coded = str_of(fitting ? fitting : out, n);
-        } else {
-            free(out);
-        }
+        keep(gz, s, out, deflate(&d->z, Z_FINISH) == Z_STREAM_END ? cap - d->z.avail_out : SIZE_MAX);
     }
-    deflate_give(pool, d);
+    deflate_give(&gz->pool, d);
     return out != NULL;
 }
 
-static void *head_of_file(struct request *r, struct deflate_pool *pool)
+static void *head_of_file(struct request *r, struct gzip_state *gz)
 {
     struct response *p = &r->resp;
     struct stored *s = p->stored;
-    struct deflater *d = NULL;
-    bool is_kept = s->body.p != NULL && p->status == 200, is_stream = s->body.p == NULL && p->status == 200;
-    if (is_kept && !s->is_coded && !make_coded(pool, s, r->s->gzip.level))
+    struct coder *c = NULL;
+    bool is_whole = p->status == 200, may_keep = is_whole && !s->is_coded && gz->kept < KEPT_MAX;
+    if (may_keep && s->body.p != NULL && !make_coded(gz, s, r->s->gzip.level))
         return stay(r, "no: too many answers are being compressed");
-    if (is_kept && s->coded.p == NULL)
+    if (is_whole && s->is_coded && s->coded.p == NULL)
         return stay(r, "no: it would not be shorter");
-    if (is_stream && !p->bodyless && (d = deflate_take(pool, size_for(s->length), r->s->gzip.level)) == NULL)
-        return stay(r, "no: too many answers are being compressed");
+    if (is_whole && !s->is_coded && !p->bodyless) {
+        c = new_coder(r, gz, size_for(s->length));
+        if (c == NULL)
+            return stay(r, "no: too many answers are being compressed");
+        if (may_keep && s->length <= KEPT_FILE)
+            c->keep = s;
+    }
     if (!rewrite_block(r)) {
-        if (d)
-            deflate_give(pool, d);
+        if (c)
+            deflate_give(&gz->pool, c->d);
         return stay(r, "no: out of memory");
     }
-    if (is_kept) {
+    p->has_length = is_whole && s->is_coded;
+    if (p->has_length) {
         p->length = s->coded.n;
         p->instead = s->coded;
-    } else {
-        p->has_length = false;
     }
-    return d;
+    return c;
 }
 
 static void *gzip_head(struct request *r, void *state)
@@ -281,31 +322,78 @@ static void *gzip_head(struct request *r, void *state)
 
 /* ---- the body ---- */
 
+static void give_up_copy(struct coder *c)
+{
+    free(c->copy);
+    c->copy = NULL;
+    c->keep = NULL;
+}
+
+/* Remembers what came out for the file. Without memory, or when it grows beyond the file, it does without. */
+static void add_to_copy(struct coder *c, const char *p, size_t n)
+{
+    if (c->n + n > c->cap) {
+        size_t cap = c->cap ? 2 * c->cap : 32 * 1024;
+        while (cap < c->n + n)
+            cap *= 2;
+        char *grown = c->n + n > c->keep->length ? NULL : realloc(c->copy, cap);
+        if (grown == NULL) {
+            give_up_copy(c);
+            return;
+        }
+        c->copy = grown;
+        c->cap = cap;
+    }
+    memcpy(c->copy + c->n, p, n);
+    c->n += n;
+}
+
+/* The stream is complete: the next client gets the copy. Meanwhile another answer may have made one. */
+static void end_copy(struct coder *c)
+{
+    struct stored *s = c->keep;
+    if (s == NULL || s->is_coded || c->n_in != s->length)
+        return;
+    keep(c->gz, s, c->copy, c->n);
+    c->copy = NULL;
+    c->keep = NULL;
+}
+
 static bool gzip_body(void *use, struct str *in, enum how how, struct filter_out *out)
 {
-    struct deflater *d = use;
-    z_stream *z = &d->z;
+    struct coder *c = use;
+    z_stream *z = &c->d->z;
     /* Told to flush with nothing to flush, zlib would put another empty block. */
-    if (in->n == 0 && (how == HOW_MORE || (how == HOW_PAUSE && !d->is_behind)))
+    if (in->n == 0 && (how == HOW_MORE || (how == HOW_PAUSE && !c->d->is_behind)))
         return true;
     uInt n = in->n < INT_MAX ? (uInt)in->n : INT_MAX;
+    size_t before = out->n;
     z->next_in = (z_const Bytef *)(uintptr_t)in->p;
     z->avail_in = n;
-    z->next_out = (Bytef *)out->p + out->n;
-    z->avail_out = (uInt)(out->cap - out->n);
+    z->next_out = (Bytef *)out->p + before;
+    z->avail_out = (uInt)(out->cap - before);
     int rc = deflate(z, how == HOW_LAST ? Z_FINISH : how == HOW_PAUSE ? Z_SYNC_FLUSH : Z_NO_FLUSH);
     *in = str_skip(*in, n - z->avail_in);
     out->n = out->cap - z->avail_out;
-    if (how == HOW_LAST)
+    c->n_in += n - z->avail_in;
+    if (c->keep && out->n > before)
+        add_to_copy(c, out->p + before, out->n - before);
+    if (how == HOW_LAST) {
+        if (rc == Z_STREAM_END)
+            end_copy(c);
         return rc == Z_STREAM_END;
+    }
     bool is_full = z->avail_out == 0;
-    d->is_behind = how == HOW_MORE || is_full;
+    c->d->is_behind = how == HOW_MORE || is_full;
     return !is_full;
 }
 
 static void gzip_free(void *state, void *use)
 {
-    deflate_give(state, use);
+    struct gzip_state *gz = state;
+    struct coder *c = use;
+    free(c->copy);
+    deflate_give(&gz->pool, c->d);
 }
 
 const struct filter gzip_filter = {

@@ -64,11 +64,11 @@ void filter_release(struct request *r)
     struct filtering *t = r->filtering;
     if (t == NULL)
         return;
-    end_file(t);
     for (unsigned i = 0; i < t->n; i++)
         if (t->v[i].use)
             t->v[i].f->free(t->v[i].state, t->v[i].use);
     t->n = 0;
+    end_file(t);
 }
 
 static enum io to_client(struct request *r, struct str bytes, enum how how, const struct fields *trailers)
@@ -137,10 +137,9 @@ static enum io read_on(struct request *r)
         t->file.n -= (uint64_t)got;
         share -= (size_t)got;
         bool is_end = t->file.n == 0;
-        enum how how = is_end ? t->file_how : HOW_MORE;
+        enum io io = filter_body(r, str_of(piece, (size_t)got), is_end ? t->file_how : HOW_MORE, NULL);
         if (is_end)
-            end_file(t);
-        enum io io = filter_body(r, str_of(piece, (size_t)got), how, NULL);
+            end_file(t); /* the lease lasts until the filters have seen all of the file */
         if (io != IO_OK)
             return io;
     }

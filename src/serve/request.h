@@ -173,7 +173,9 @@ struct str request_id(struct request *r);
 /* Bytes the client could take now without IO_AGAIN (an estimate; 0 if it is blocked). */
 static inline size_t request_room(const struct request *r)
 {
-    return r->ops->room(r);
+    enum { FILTERED_MAX = 64 * 1024 }; /* through filters: no more work than that in one piece */
+    size_t n = r->ops->room(r);
+    return r->filtering != NULL && n > FILTERED_MAX ? FILTERED_MAX : n;
 }
 /* An error-log line ending in "while <step>, client, site, request, upstream". error is an errno or 0. */
 void request_log(const struct request *r, enum log_level level, int error, const char *fmt, ...) PRINTF(4, 5);

@@ -52,10 +52,11 @@ enum io respond_body(struct request *r, struct str bytes, enum how how)
 
 enum io respond_file(struct request *r, struct chunk file, enum how how)
 {
-    if (r->ended || r->resp.bodyless || file.n == 0) {
+    if (r->ended || r->resp.bodyless || file.n == 0 || UNLIKELY(r->resp.instead.n > 0)) {
+        enum io io = respond_body(r, STR_NONE, how);
         if (file.lease.release)
-            file.lease.release(file.lease.arg);
-        return respond_body(r, STR_NONE, how);
+            file.lease.release(file.lease.arg); /* not before: what goes out instead may be its file's */
+        return io;
     }
     if (UNLIKELY(r->filtering != NULL))
         return filter_file(r, file, how);

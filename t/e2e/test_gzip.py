@@ -12,6 +12,7 @@ from harness.util import cpu_ms, scaled, wait_for
 from wire import Closed
 
 TEXT = b"".join(b"line %d: the quick brown fox jumps over the lazy dog\n" % i for i in range(200))
+BIG = b"".join(b"%08d and some more words, some more words\n" % i for i in range(60000))
 SITE = 'sites = ( { listen = "127.0.0.1:@PORT@"; root = "public"; gzip = true; %s } );'
 PROXY = 'sites = ( { listen = "127.0.0.1:@PORT@"; proxy = "@ORIGIN@"; gzip = true; %s } );'
 GZ = {"Accept-Encoding": "gzip"}
@@ -48,24 +49,26 @@ def site(weir):
 
 @pytest.mark.parametrize("small", ["0", "32k"])
 def test_a_file_is_compressed(site, small):
-    w = site({"a.txt": TEXT}, top='file_cache = { small = "%s"; };' % small)
+    w = site({"a.txt": TEXT}, top='workers = 1; file_cache = { small = "%s"; };' % small)
     plain = w.get("/a.txt")
-    for _ in range(3):
+    for i in range(3):
         r = w.get("/a.txt", GZ)
         assert (r.status, body_of(r), r.get("content-encoding")) == (200, TEXT, "gzip")
         assert len(r.body) < len(TEXT) / 3
         assert r.tokens("vary") == plain.tokens("vary") == ["accept-encoding"]
         assert r.get("etag") == "W/" + plain.get("etag") and r.get("accept-ranges") is None
         assert r.get("content-type") == plain.get("content-type") and r.get("last-modified")
-        # A file that is kept is compressed once, so its length is known.
-        assert r.get("content-length") == (str(len(r.body)) if small != "0" else None)
+        # A file is compressed once, in memory at once and else for the first client; then its length is known.
+        assert r.get("content-length") == (str(len(r.body)) if small != "0" or i > 0 else None)
     assert plain.body == TEXT and plain.get("content-encoding") is None and plain.get("accept-ranges") == "bytes"
 
 
 @pytest.mark.parametrize("small", ["0", "32k"])
 def test_c146_head_is_like_get(site, small):
-    w = site({"a.txt": TEXT, "a.png": TEXT, "short.txt": "x" * 1023}, top='file_cache = { small = "%s"; };' % small)
-    for path in ("/a.txt", "/a.png", "/short.txt"):
+    w = site({"a.txt": TEXT, "a.png": TEXT, "short.txt": "x" * 1023, "big.txt": BIG},
+             top='workers = 1; file_cache = { small = "%s"; };' % small)
+    w.get("/a.txt", GZ)
+    for path in ("/a.txt", "/a.png", "/short.txt", "/big.txt"):
         for headers in ({}, GZ, {**GZ, "If-None-Match": "*"}):
             get, head = w.get(path, headers), w.head(path, headers)
             assert head.body == b"" and head.status == get.status
@@ -162,7 +165,27 @@ def test_a_changed_file_is_compressed_anew(site):
 
 # --- large files ---
 
-BIG = b"".join(b"%08d and some more words, some more words\n" % i for i in range(60000))
+
+def test_a_file_of_some_size_is_compressed_for_the_first_client(site):
+    text = BIG[:800000]
+    w = site({"b.txt": text}, top='workers = 1; file_cache = { valid = "10ms"; };')
+    gone = w.connect(rcvbuf=4096)  # what is cut short is not kept
+    gone.send(b"GET /b.txt HTTP/1.1\r\nHost: h\r\nAccept-Encoding: gzip\r\n\r\n")
+    gone.s.recv(1)
+    gone.close(reset=True)
+    first = w.get("/b.txt", GZ, timeout=20)
+    assert body_of(first) == text and first.get("content-length") is None
+    for headers in (GZ, {**GZ, "If-None-Match": '"x"'}):
+        r = w.get("/b.txt", headers)
+        assert r.body == first.body and r.get("content-length") == str(len(r.body))
+        assert r.get("etag") == first.get("etag")
+    before = cpu_ms(w.tree())
+    for _ in range(50):
+        assert w.get("/b.txt", GZ).body == first.body
+    assert cpu_ms(w.tree()) - before < scaled(400), "compresses again"
+    with open(os.path.join(w.dir, "public", "b.txt"), "r+b") as f:
+        f.write(b"XXXX")
+    wait_for("the new content", 3, lambda: body_of(w.get("/b.txt", GZ, timeout=20)) == b"XXXX" + text[4:])
 
 
 def test_a_large_file_to_fast_slow_and_leaving_clients(site):

@@ -42,6 +42,44 @@ static int tear_down(void **state)
     return 0;
 }
 
+struct decoder {
+    z_stream z;
+    char out[64 * 1024];
+    size_t n;
+    bool ended;
+};
+
+static void decode(struct decoder *d, const char *p, size_t n)
+{
+    d->z.next_in = (z_const Bytef *)(uintptr_t)p;
+    d->z.avail_in = (uInt)n;
+    d->z.next_out = (Bytef *)d->out + d->n;
+    d->z.avail_out = (uInt)(sizeof d->out - d->n);
+    int rc = inflate(&d->z, Z_SYNC_FLUSH);
+    assert_true(rc == Z_OK || rc == Z_STREAM_END || (rc == Z_BUF_ERROR && n == 0));
+    assert_int_equal(d->z.avail_in, 0);
+    d->n = sizeof d->out - d->z.avail_out;
+    d->ended = rc == Z_STREAM_END;
+}
+
+/* Feeds one piece with room for `cap` bytes at a time; returns how many bytes came out. */
+static size_t feed(void *use, struct decoder *d, struct str in, enum how how, size_t cap)
+{
+    char room[4096];
+    size_t all = 0;
+    for (bool done = false; !done;) {
+        struct filter_out out = { .p = room, .cap = cap };
+        done = gzip_filter.body(use, &in, how, &out);
+        assert_true(out.n <= cap && (done || out.n == cap));
+        if (out.n > 0)
+            decode(d, room, out.n);
+        all += out.n;
+        assert_true(all < 2 * sizeof d->out);
+    }
+    assert_int_equal(in.n, 0);
+    return all;
+}
+
 /* ---- the head ---- */
 
 static void add_lines(struct fields *f, struct arena *a, const char *text)
@@ -239,6 +277,42 @@ static void what_would_not_shrink_stays(void **state)
     arena_reset(&r.arena);
 }
 
+/* A file that is not in memory: what the first client got is kept, if it was all. */
+static void a_stream_of_a_file_is_kept(void **state)
+{
+    (void)state;
+    static struct decoder d;
+    char body[5000];
+    memset(body, 'x', sizeof body);
+    for (size_t given = sizeof body - 1; given <= sizeof body; given++) {
+        struct stored stored = { .length = sizeof body };
+        struct request r = { .w = &worker, .s = loaded.conf->s };
+        struct head head = { .minor = 1 };
+        arena_init(&r.arena, NULL);
+        add_lines(&head.fields, &r.arena, GZ);
+        r.head = &head;
+        r.resp = (struct response){ .status = 200, .type = STR("text/css"), .stored = &stored };
+        void *use = gzip_filter.head(&r, state_);
+        assert_non_null(use);
+        d = (struct decoder){ 0 };
+        assert_int_equal(inflateInit2(&d.z, 31), Z_OK);
+        size_t n = feed(use, &d, str_of(body, 2000), HOW_MORE, 16);
+        n += feed(use, &d, str_of(body, given - 2000), HOW_LAST, 16);
+        gzip_filter.free(state_, use);
+        assert_true(d.ended && d.n == given);
+        inflateEnd(&d.z);
+        assert_int_equal(stored.is_coded, given == sizeof body);
+        if (stored.is_coded) {
+            assert_int_equal(stored.coded.n, n);
+            r.resp = (struct response){ .status = 200, .type = STR("text/css"), .stored = &stored };
+            assert_null(gzip_filter.head(&r, state_));
+            assert_true(r.resp.has_length && r.resp.length == n && r.resp.instead.p == stored.coded.p);
+        }
+        stored_free(&stored);
+        arena_reset(&r.arena);
+    }
+}
+
 static void there_is_a_bound(void **state)
 {
     (void)state;
@@ -286,44 +360,6 @@ static void close_stream(struct request *r, void *use)
 {
     gzip_filter.free(state_, use);
     arena_reset(&r->arena);
-}
-
-struct decoder {
-    z_stream z;
-    char out[64 * 1024];
-    size_t n;
-    bool ended;
-};
-
-static void decode(struct decoder *d, const char *p, size_t n)
-{
-    d->z.next_in = (z_const Bytef *)(uintptr_t)p;
-    d->z.avail_in = (uInt)n;
-    d->z.next_out = (Bytef *)d->out + d->n;
-    d->z.avail_out = (uInt)(sizeof d->out - d->n);
-    int rc = inflate(&d->z, Z_SYNC_FLUSH);
-    assert_true(rc == Z_OK || rc == Z_STREAM_END || (rc == Z_BUF_ERROR && n == 0));
-    assert_int_equal(d->z.avail_in, 0);
-    d->n = sizeof d->out - d->z.avail_out;
-    d->ended = rc == Z_STREAM_END;
-}
-
-/* Feeds one piece with room for `cap` bytes at a time; returns how many bytes came out. */
-static size_t feed(void *use, struct decoder *d, struct str in, enum how how, size_t cap)
-{
-    char room[4096];
-    size_t all = 0;
-    for (bool done = false; !done;) {
-        struct filter_out out = { .p = room, .cap = cap };
-        done = gzip_filter.body(use, &in, how, &out);
-        assert_true(out.n <= cap && (done || out.n == cap));
-        if (out.n > 0)
-            decode(d, room, out.n);
-        all += out.n;
-        assert_true(all < 2 * sizeof d->out);
-    }
-    assert_int_equal(in.n, 0);
-    return all;
 }
 
 static const char text[] = "event: a\ndata: {\"n\": 1, \"text\": \"the quick brown fox jumps over the lazy dog\"}\n\n"
@@ -411,6 +447,7 @@ int main(void)
         cmocka_unit_test(what_the_head_says_then),
         cmocka_unit_test(a_file_in_memory_is_compressed_once),
         cmocka_unit_test(what_would_not_shrink_stays),
+        cmocka_unit_test(a_stream_of_a_file_is_kept),
         cmocka_unit_test(there_is_a_bound),
         cmocka_unit_test(every_split),
         cmocka_unit_test(nothing_is_held_back_at_a_pause),
