@@ -67,7 +67,8 @@ static bool bad(const struct reader *rd, const char *what, struct str found)
 static bool is_type(struct str s)
 {
     ptrdiff_t slash = str_chr(s, '/', 0);
-    return s.n <= TYPE_MAX && slash > 0 && value_is_token(str_take(s, (size_t)slash)) && value_is_token(str_skip(s, (size_t)slash + 1));
+    return s.n <= TYPE_MAX && slash > 0 && value_is_token(str_take(s, (size_t)slash)) &&
+           value_is_token(str_skip(s, (size_t)slash + 1));
 }
 
 static void add(struct reader *rd, const struct str *type, struct str extension)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The pool of compressors. Owns the idle ones; a busy one belongs to whoever took it.
+ * The pool of compressors. Owns the idle ones; a busy one belongs to whoever took it, until deflate_give, which resets
+ * it: what it was cut short with leaves no trace. Three sizes, by the length of what is to be compressed.
  *
  * Every LOOK_MS those that nobody needed since the last look are freed, so that memory follows the load down as well
  * as up. Sanitizer builds keep none, so that a use after deflate_give is seen.
