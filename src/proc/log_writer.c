@@ -28,7 +28,7 @@
 enum {
     TICK_MS = 100,
     FAREWELL_MS = 1000, /* for pipes that are behind when the server ends */
-    OWN_RING = 256 * 1024,
+    OWN_RING = 1024 * 1024, /* as large as a ring must be to give its pages back */
     TAKE = 2048, /* records from one ring before the next one's turn */
     ROUNDS = 64, /* before a flush, whatever is still coming */
     POLLED = 32, /* pipes that are behind and polled; more are tried every tick */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Two hundred reloads under load with a thousand open WebSockets: nobody notices, and nothing grows."""
 import base64
+import contextlib
 import hashlib
 import os
 import re
@@ -37,7 +38,7 @@ server.listen(process.env.PORT, "127.0.0.1");
 CONF = '''workers = 2; error_log = "error2.log"; access_log = "access-%(log)d.log"; timeouts = { lame_duck = "200ms"; };
 upstreams = { app = { balance = "%(balance)s"; servers = ( "@APP@" ); };%(upstream)s };
 sites = ( { listen = ( "127.0.0.1:@PORT@"%(listen)s ); root = "public"; proxy = "app";
-            locations = ( { match = "/fixed"; respond = "%(n)d"; }%(location)s ); } );'''
+            locations = ( { match = "/fixed"; respond = "answer %(n)d"; }%(location)s ); } );'''
 
 
 def conf(n, extra):
@@ -64,21 +65,21 @@ def echoes(c, text):
     assert c.rd.exactly(len(text), time.monotonic() + scaled(30)) == text
 
 
-class Load:
-    """wrk until it is stopped; nothing may fail."""
-
-    def __init__(self, w, *paths):
-        self.procs = [subprocess.Popen(["wrk", "-t", "1", "-c", "16", "-d", "1100s", "--timeout", "30s",
-                                        "http://127.0.0.1:%d%s" % (w.port, p)], stdout=subprocess.PIPE, text=True)
-                      for p in paths]
-
-    def stop(self):
-        for p in self.procs:
+@contextlib.contextmanager
+def load(w, *paths):
+    """wrk while the block runs; nothing may fail."""
+    procs = [subprocess.Popen(["wrk", "-t", "1", "-c", "16", "-d", "1100s", "--timeout", "30s",
+                               "http://127.0.0.1:%d%s" % (w.port, p)], stdout=subprocess.PIPE, text=True)
+             for p in paths]
+    try:
+        yield
+    finally:
+        for p in procs:
             p.send_signal(signal.SIGINT)
-        for p in self.procs:
-            out = p.communicate(timeout=60)[0]
-            assert int(re.search(r"(\d+) requests in", out).group(1)) > 100, out
-            assert "Socket errors" not in out and "Non-2xx" not in out, out
+        reports = [p.communicate(timeout=60)[0] for p in procs]
+    for out in reports:
+        assert int(re.search(r"(\d+) requests in", out).group(1)) > 100, out
+        assert "Socket errors" not in out and "Non-2xx" not in out, out
 
 
 def state(w):
@@ -117,21 +118,19 @@ def test_two_hundred_reloads_under_load_with_a_thousand_websockets(weir, node, f
     for c in sockets:
         echoes(c, b"before")
 
-    load = Load(w, "/a.txt", "/proxied")
-    for n in range(1, 41):
-        reload(n)
-    load.stop()
+    with load(w, "/a.txt", "/proxied"):
+        for n in range(1, 41):
+            reload(n)
     before, memory = settled(), anon_bytes(w.tree())
 
-    load = Load(w, "/a.txt", "/proxied")
-    for n in range(1, RELOADS + 1):
-        reload(n)
-        if n % 10 == 0:
-            echoes(sockets[n % WEBSOCKETS], b"during %d" % n)
-            w.configure("broken")
-            w.send_signal(signal.SIGHUP)
-            wait_for("a bad one is refused", 60, lambda n=n: said().count("reload refused") == n // 10)
-    load.stop()
+    with load(w, "/a.txt", "/proxied"):
+        for n in range(1, RELOADS + 1):
+            reload(n)
+            if n % 10 == 0:
+                echoes(sockets[n % WEBSOCKETS], b"during %d" % n)
+                w.configure("broken")
+                w.send_signal(signal.SIGHUP)
+                wait_for("a bad one is refused", 60, lambda n=n: said().count("reload refused") == n // 10)
     after, grown = settled(), anon_bytes(w.tree())
 
     for i, c in enumerate(sockets):
