@@ -3,9 +3,9 @@
  * From the configuration's addresses to sockets that loops watch. The list itself is struct listeners, the sockets come
  * from the supervisor; here is the order in which things happen.
  *
- * An address that a reload brings: its sockets are there before the reload is taken; each loop adopts the snapshot, then
- * watches its socket. One that a reload drops: TCP_DEFER_ACCEPT is switched off, so that the kernel hands over what it
- * holds back, and for timeouts.lame_duck it is accepted on as before (serve/worker_listen.c says who answers). Then
+ * An address that a reload brings: its sockets are there before the reload is taken; each loop adopts the snapshot,
+ * then watches its socket. One that a reload drops: TCP_DEFER_ACCEPT is switched off, so that the kernel hands over what
+ * it holds back, and for timeouts.lame_duck it is accepted on as before (serve/worker_listen.c says who answers). Then
  * every loop stops watching it, the supervisor shuts the sockets down and closes its own, and when every loop has
  * turned once more the server closes its own too. (The last turn is for libev, which forgets a watcher at once but
  * takes the descriptor out of epoll only when it sees an event of it; a shut socket is one.) If the address comes back

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A line in the error log when the process dies of a fault, or when a thread hangs: which thread, over which request. */
+/* A line in the error log when the process dies of a fault or a thread hangs: which thread, over which request. */
 #ifndef PROC_CRASH_H
 #define PROC_CRASH_H
 

@@ -4,6 +4,7 @@ src_libproc_a_SOURCES = \
 	src/proc/activation.h \
 	src/proc/addresses.c \
 	src/proc/addresses.h \
+	src/proc/commands.c \
 	src/proc/control.c \
 	src/proc/control.h \
 	src/proc/crash.c \
@@ -26,6 +27,8 @@ src_libproc_a_SOURCES = \
 	src/proc/running_text.h \
 	src/proc/server.c \
 	src/proc/server.h \
+	src/proc/server_private.h \
+	src/proc/stages.c \
 	src/proc/status.c \
 	src/proc/status.h \
 	src/proc/sup_call.c \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The text of the configuration in force, in a sealed memory file: what a restarted server and an upgrade load, whatever
- * has become of the files on disk.
+ * The text of the configuration in force, in a sealed memory file: what a restarted server and an upgrade load,
+ * whatever has become of the files on disk.
  */
 #ifndef PROC_RUNNING_TEXT_H
 #define PROC_RUNNING_TEXT_H

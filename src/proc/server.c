@@ -8,17 +8,12 @@
  * Signals are blocked in every thread and read from a signalfd, so none interrupts anything. SIGPIPE and SIGXFSZ are
  * ignored: a client that has gone and a log at its size limit are errors of one write.
  *
- * The end has stages that only move forward. LAME_DUCK: everything is still accepted, but says Connection: close and
- * "not ready", while balancers in front notice; TCP_DEFER_ACCEPT is taken off first, or the kernel would reset the
- * connections it holds back. DRAINING: the sockets stop listening, running requests are answered. ENDING: at once.
- * timeouts.shutdown bounds the first two together; a second signal skips what is left of them.
+ * How it ends is in stages.c, what comes over the control socket in commands.c.
  */
 #include "proc/server.h"
 
 #include <errno.h>
-#include <netinet/tcp.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -28,82 +23,17 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "proc/addresses.h"
-#include "proc/control.h"
 #include "proc/crash.h"
-#include "proc/generation.h"
-#include "proc/loader.h"
-#include "proc/log_writer.h"
 #include "proc/privileges.h"
 #include "proc/running_text.h"
-#include "proc/status.h"
-#include "proc/sup_link.h"
-#include "proc/watchdog.h"
-#include "serve/worker.h"
-#include "upstream/check.h"
+#include "proc/server_private.h"
 
 enum {
-    TELL_MS = 40 * 1000, /* for WebSockets to be told that it ends, if timeouts.shutdown has no limit */
     RESOLVE_EVERY_MS = 10 * 1000,
     RESOLVE_SOON_MS = 1000, /* while a name has not resolved; doubled each time up to the other */
 };
 
-enum stage { STAGE_SERVING, STAGE_LAME_DUCK, STAGE_DRAINING, STAGE_ENDING };
-
-struct loop_thread {
-    struct process *process;
-    struct worker *worker;
-    struct log_ring *ring;
-    pthread_t thread;
-    bool runs;
-    char name[16];
-    int cpu; /* -1: anywhere */
-    atomic_bool accepts;
-    atomic_bool ended;
-    struct watched watched;
-    struct mail accepts_no_more;
-};
-
-struct process {
-    const struct server_options *o;
-    struct server_shared shared;
-    struct log_writer *logs;
-    struct upstream_table *upstreams;
-    struct checks *checks;
-    struct generation *generations; /* newest first; the first one is in force */
-    struct loop_thread *threads;
-    unsigned n_threads;
-    struct worker **workers; /* of the threads */
-    struct addresses addresses;
-    atomic_uint running; /* loop threads that have not ended */
-    int signal_fd, wake_fd;
-    struct loader loader;
-    bool reload_again; /* HUP came during a load */
-    struct control *control;              /* NULL: no control socket */
-    uint64_t started_ms;
-    uint64_t descriptors; /* how many there may be */
-    unsigned asked[CONTROL_CLIENTS];      /* who waits for the load that runs ... */
-    unsigned asked_again[CONTROL_CLIENTS]; /* ... and for the one after it */
-    unsigned n_asked, n_asked_again;
-    enum stage stage;
-    bool deaf;                    /* the sockets listen no more */
-    bool told[2];                 /* to end: by a signal of its own, by one that the supervisor passed on */
-    bool orphaned;                /* the supervisor has gone */
-    bool handed_over;             /* another server has taken over */
-    bool sent_no_more;            /* the loops have been told to accept no more */
-    unsigned upgrade_asker;       /* waits for an upgrade; 0: nobody */
-    uint64_t stage_until, end_at; /* 0: never */
-    uint64_t resolve_at;          /* 0: no names */
-    uint64_t resolve_delay;       /* the last one before that */
-    uint64_t watch_at;
-};
-
-static const struct conf *conf_of(const struct process *p)
-{
-    return p->generations->snapshot.conf;
-}
-
-static void wake(const struct process *p)
+void server_wake(const struct process *p)
 {
     uint64_t one = 1;
     ssize_t ignored = write(p->wake_fd, &one, sizeof one);
@@ -133,13 +63,13 @@ static void *run_loop(void *arg)
     atomic_store(&t->accepts, false); /* the mail may have come too late to be read */
     atomic_store(&t->ended, true);
     atomic_fetch_sub(&p->running, 1);
-    wake(p);
+    server_wake(p);
     return NULL;
 }
 
 static bool make_workers(struct process *p)
 {
-    const struct conf *c = conf_of(p);
+    const struct conf *c = server_conf(p);
     for (unsigned i = 0; i < p->n_threads; i++) {
         struct loop_thread *t = &p->threads[i];
         t->process = p;
@@ -176,7 +106,7 @@ static bool start_threads(struct process *p)
     return true;
 }
 
-static void stop_workers(struct process *p, bool now)
+void server_stop_workers(struct process *p, bool now)
 {
     for (unsigned i = 0; i < p->n_threads; i++)
         if (p->threads[i].runs)
@@ -185,7 +115,7 @@ static void stop_workers(struct process *p, bool now)
 
 /* --- the supervisor --- */
 
-static void say(const struct process *p, enum link_kind kind)
+void server_say(const struct process *p, enum link_kind kind)
 {
     (void)link_say(p->o->link, kind, 0);
 }
@@ -193,7 +123,7 @@ static void say(const struct process *p, enum link_kind kind)
 /* What is in force now; with its text, unless it is the one this process was started with. */
 static void say_running(const struct process *p, bool with_text)
 {
-    const struct conf *c = conf_of(p);
+    const struct conf *c = server_conf(p);
     struct link_message m;
     link_begin(&m, LINK_RUNNING, p->generations->snapshot.generation, c->error_log);
     m.have = (uint32_t)c->log_level;
@@ -234,7 +164,7 @@ static bool has_names(const struct conf *c)
 /* When names are looked up again. */
 static void plan_resolving(struct process *p)
 {
-    const struct conf *c = conf_of(p);
+    const struct conf *c = server_conf(p);
     p->resolve_at = 0;
     if (!has_names(c))
         return;
@@ -248,38 +178,32 @@ static void plan_resolving(struct process *p)
 
 static void check_servers(struct process *p)
 {
-    if (!checks_apply(p->checks, conf_of(p), p->generations->snapshot.upstreams))
+    if (!checks_apply(p->checks, server_conf(p), p->generations->snapshot.upstreams))
         log_write(LOG_ERROR, "health checks stay as they were: %s", strerror(errno));
-}
-
-static unsigned long long generation_of(const struct process *p)
-{
-    return (unsigned long long)p->generations->snapshot.generation;
 }
 
 static void log_generation(const struct process *p)
 {
-    const struct conf *c = conf_of(p);
+    const struct conf *c = server_conf(p);
     log_set_level(c->log_level);
     if (p->loader.changes != NULL)
-        log_write(LOG_NOTICE, "generation %llu: %s, %u connections kept", generation_of(p), p->loader.changes,
+        log_write(LOG_NOTICE, "generation %llu: %s, %u connections kept", server_generation(p), p->loader.changes,
                   atomic_load(&p->shared.clients));
     else
-        log_write(LOG_NOTICE, "generation %llu: %s (sites: %u, upstreams: %u)", generation_of(p), p->o->name, c->n_sites,
-                  c->n_upstreams);
+        log_write(LOG_NOTICE, "generation %llu: %s (sites: %u, upstreams: %u)", server_generation(p), p->o->name,
+                  c->n_sites, c->n_upstreams);
 }
 
-/* Why a reload cannot even begin; NULL: it can. */
-static const char *reload_obstacle(const struct process *p)
+const char *server_reload_obstacle(const struct process *p)
 {
     if (p->stage != STAGE_SERVING)
         return "the server is stopping";
     return p->o->path == NULL ? "there is no configuration file to load again" : NULL;
 }
 
-static void reload(struct process *p)
+void server_reload(struct process *p)
 {
-    const char *obstacle = reload_obstacle(p);
+    const char *obstacle = server_reload_obstacle(p);
     if (obstacle != NULL) {
         log_write(LOG_ERROR, "reload refused: %s", obstacle);
         return;
@@ -295,52 +219,12 @@ static void reload(struct process *p)
     p->reload_again = false;
     for (; p->n_asked_again > 0; p->n_asked++)
         p->asked[p->n_asked] = p->asked_again[--p->n_asked_again];
-    say(p, LINK_RELOADING);
-    if (!loader_start(&p->loader, LOADER_CONF, conf_of(p), p->generations->snapshot.generation + 1))
-        log_write(LOG_ERROR, "reload failed: no thread: %s", strerror(errno));
-}
-
-/* The findings as JSON strings, one for each line. */
-static void print_findings(FILE *f, const char *findings)
-{
-    struct str rest = str_c(findings);
-    const char *separator = "";
-    fputc('[', f);
-    while (rest.n > 0) {
-        ptrdiff_t end = str_chr(rest, '\n', 0);
-        struct str line = end < 0 ? rest : str_take(rest, (size_t)end);
-        fputs(separator, f);
-        control_print_string(f, line);
-        separator = ",";
-        rest = str_skip(rest, line.n + 1);
-    }
-    fputc(']', f);
-}
-
-/* Tells everyone who asked for the load that has just ended. */
-static void answer_reload(struct process *p, bool is_taken)
-{
-    char *text = NULL;
-    size_t n = 0;
-    FILE *f = p->n_asked > 0 ? open_memstream(&text, &n) : NULL;
-    if (f != NULL) {
-        fprintf(f, "{\"ok\":%s,\"generation\":%llu,", is_taken ? "true" : "false", generation_of(p));
-        if (is_taken) {
-            fputs("\"changes\":", f);
-            control_print_string(f, str_c(p->loader.changes));
-            fprintf(f, ",\"connections_kept\":%u,", atomic_load(&p->shared.clients));
-        } else {
-            fprintf(f, "\"error\":\"still on generation %llu\",", generation_of(p));
-        }
-        fputs("\"findings\":", f);
-        print_findings(f, p->loader.findings);
-        fputc('}', f);
-        fclose(f);
-        for (unsigned i = 0; i < p->n_asked; i++)
-            control_answer(p->control, p->asked[i], str_of(text, n));
-    }
-    free(text);
-    p->n_asked = 0;
+    server_say(p, LINK_RELOADING);
+    if (loader_start(&p->loader, LOADER_CONF, server_conf(p), p->generations->snapshot.generation + 1))
+        return;
+    log_write(LOG_ERROR, "reload failed: no thread: %s", strerror(errno));
+    server_say(p, LINK_REFUSED);
+    commands_answer_reload(p, false);
 }
 
 static uint64_t set_clients_max(struct process *p, const struct conf *c)
@@ -374,135 +258,14 @@ static void on_loader_done(struct process *p)
         if (g != NULL)
             say_running(p, true);
         else
-            say(p, LINK_REFUSED);
-        answer_reload(p, g != NULL);
+            server_say(p, LINK_REFUSED);
+        commands_answer_reload(p, g != NULL);
     }
     if (g != NULL)
         check_servers(p);
     plan_resolving(p);
     if (p->reload_again)
-        reload(p);
-}
-
-/* --- the end --- */
-
-static void set_listeners(const struct process *p, bool with_given, void (*act)(int fd))
-{
-    const struct listeners *ls = p->o->listeners;
-    for (unsigned i = 0; i < ls->n; i++)
-        for (unsigned j = 0; j < ls->all[i]->n && (with_given || !ls->all[i]->given); j++)
-            act(ls->all[i]->fds[j]);
-}
-
-static void defer_off(int fd)
-{
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &(int){ 0 }, sizeof(int));
-}
-
-/* Whoever connects from now on is refused instead of never answered. Closing is for whoever opened the socket. */
-static void listen_off(int fd)
-{
-    (void)shutdown(fd, SHUT_RDWR);
-}
-
-/* Mails run in order: the loop has dealt with worker_stop by now. */
-static void on_accepts_no_more(struct loop *l, struct mail *mail)
-{
-    (void)l;
-    struct loop_thread *t = container_of(mail, struct loop_thread, accepts_no_more);
-    atomic_store(&t->accepts, false);
-    wake(t->process);
-}
-
-/* After what tells the loops so. */
-static void ask_when_none_accepts(struct process *p)
-{
-    for (unsigned i = 0; i < p->n_threads && !p->sent_no_more; i++) {
-        p->threads[i].accepts_no_more.run = on_accepts_no_more;
-        mailbox_post(p->threads[i].worker->loop, &p->threads[i].accepts_no_more);
-    }
-    p->sent_no_more = true;
-}
-
-static void drain(struct process *p)
-{
-    uint64_t now = clock_monotonic_ms();
-    /* What has to be told to end gets three quarters of the time that is left. */
-    uint64_t left = p->end_at == 0 ? TELL_MS : p->end_at > now ? p->end_at - now : 0;
-    atomic_store(&p->shared.drain_ms, left / 4 * 3);
-    stop_workers(p, false);
-    ask_when_none_accepts(p);
-}
-
-static bool some_loop_accepts(const struct process *p)
-{
-    for (unsigned i = 0; i < p->n_threads; i++)
-        if (atomic_load(&p->threads[i].accepts))
-            return true;
-    return false;
-}
-
-static void enter(struct process *p, enum stage stage)
-{
-    p->stage = stage;
-    p->stage_until = 0;
-    if (stage == STAGE_LAME_DUCK) {
-        const struct conf *c = conf_of(p);
-        uint64_t now = clock_monotonic_ms();
-        atomic_store(&p->shared.draining, true);
-        if (!p->handed_over) {
-            atomic_store(&p->shared.unready, true);
-            set_listeners(p, true, defer_off);
-        }
-        p->stage_until = now + c->timeouts.lame_duck;
-        p->end_at = c->timeouts.shutdown > 0 ? now + c->timeouts.shutdown : 0;
-    } else if (stage == STAGE_DRAINING) {
-        drain(p);
-    } else {
-        stop_workers(p, true);
-    }
-}
-
-static void stop(struct process *p, bool now)
-{
-    if (p->stage == STAGE_SERVING)
-        say(p, LINK_STOPPING);
-    if (now || p->stage >= STAGE_LAME_DUCK) {
-        log_write(LOG_NOTICE, "ending at once");
-        enter(p, STAGE_ENDING);
-        return;
-    }
-    log_write(LOG_NOTICE, "draining: %u clients", atomic_load(&p->shared.clients));
-    enter(p, STAGE_LAME_DUCK);
-}
-
-/* Another server accepts on the same sockets: they stay as they are. The clients of this one are served as in any
- * draining; nothing tells a balancer in front that this host is going. */
-static void hand_over(struct process *p)
-{
-    if (p->stage != STAGE_SERVING)
-        return;
-    log_write(LOG_NOTICE, "another server has taken over; draining: %u clients", atomic_load(&p->shared.clients));
-    if (p->upgrade_asker != 0)
-        control_answer(p->control, p->upgrade_asker, STR("{\"ok\":true}"));
-    p->upgrade_asker = 0;
-    control_free(p->control);
-    p->control = NULL;
-    p->handed_over = true;
-    atomic_store(&p->shared.handed_over, true);
-    enter(p, STAGE_LAME_DUCK);
-    for (unsigned i = 0; i < p->n_threads; i++)
-        worker_hand_over(p->threads[i].worker);
-    ask_when_none_accepts(p);
-}
-
-/* No loop accepts any more. What another server accepts on stays, and so do the service manager's sockets: who connects
- * there is served by the next one. */
-static void stop_listening(struct process *p)
-{
-    p->deaf = true;
-    if (!p->handed_over)
-        set_listeners(p, false, listen_off);
+        server_reload(p);
 }
 
 /* A loop that hangs: first a look at where, then a new server in the place of this one. */
@@ -532,14 +295,9 @@ static void on_deadlines(struct process *p)
     if (p->stage == STAGE_SERVING && !p->loader.runs) {
         addresses_tick(&p->addresses, now);
         if (p->reload_again && !addresses_is_busy(&p->addresses))
-            reload(p);
+            server_reload(p);
     }
-    if (p->end_at != 0 && now >= p->end_at && p->stage < STAGE_ENDING) {
-        log_write(LOG_WARN, "timeouts.shutdown is over: %u clients are cut off", atomic_load(&p->shared.clients));
-        enter(p, STAGE_ENDING);
-    } else if (p->stage == STAGE_LAME_DUCK && now >= p->stage_until) {
-        enter(p, STAGE_DRAINING);
-    }
+    stages_tick(p, now);
     if (now >= p->watch_at)
         watch(p, now);
     if (p->resolve_at != 0 && now >= p->resolve_at && p->stage == STAGE_SERVING && !p->loader.runs) {
@@ -553,124 +311,14 @@ static void on_deadlines(struct process *p)
 static int until_deadline(const struct process *p)
 {
     uint64_t next = p->watch_at;
-    if (p->stage < STAGE_ENDING && p->end_at != 0 && p->end_at < next)
-        next = p->end_at;
-    if (p->stage == STAGE_LAME_DUCK && p->stage_until < next)
-        next = p->stage_until;
+    if (stages_due(p) < next)
+        next = stages_due(p);
     if (p->stage == STAGE_SERVING && !p->loader.runs && p->resolve_at != 0 && p->resolve_at < next)
         next = p->resolve_at;
     if (p->stage == STAGE_SERVING && !p->loader.runs && addresses_due(&p->addresses) < next)
         next = addresses_due(&p->addresses);
     uint64_t now = clock_monotonic_ms();
     return next <= now ? 0 : next - now > 60000 ? 60000 : (int)(next - now);
-}
-
-/* --- the control socket --- */
-
-static void answer_status(struct process *p, unsigned who)
-{
-    char *text = NULL;
-    size_t n = 0;
-    FILE *f = open_memstream(&text, &n);
-    struct status_facts facts = {
-        .snapshot = &p->generations->snapshot,
-        .workers = p->workers,
-        .n_workers = p->n_threads,
-        .shared = &p->shared,
-        .name = p->o->name,
-        .path = p->o->path,
-        .started_ms = p->started_ms,
-        .draining = p->stage != STAGE_SERVING,
-    };
-    for (unsigned i = 0; i < p->n_threads; i++) {
-        facts.log_lines_dropped += atomic_load_explicit(&p->threads[i].ring->dropped, memory_order_relaxed);
-    }
-    if (f != NULL) {
-        status_print(f, &facts);
-        fclose(f);
-        control_answer(p->control, who, str_of(text, n));
-    } else {
-        control_refuse(p->control, who, "out of memory");
-    }
-    free(text);
-}
-
-static void ask_reload(struct process *p, unsigned who)
-{
-    const char *obstacle = reload_obstacle(p);
-    if (obstacle != NULL) {
-        control_refuse(p->control, who, obstacle);
-        return;
-    }
-    if (p->n_asked_again < ARRAY_LEN(p->asked_again))
-        p->asked_again[p->n_asked_again++] = who;
-    reload(p);
-}
-
-static void ask_upgrade(struct process *p, unsigned who)
-{
-    if (p->upgrade_asker != 0) {
-        control_refuse(p->control, who, "another upgrade is under way");
-    } else if (link_say(p->o->link, LINK_UPGRADE, 0) != IO_OK) {
-        control_refuse(p->control, who, "the supervisor does not answer");
-    } else {
-        p->upgrade_asker = who; /* until it hands over, or hears why not */
-    }
-}
-
-/* "UPSTREAM/ADDRESS drain", "... weight 3" */
-static const char *order_server(struct process *p, struct str words)
-{
-    static const struct {
-        const char *word;
-        enum server_order order;
-    } orders[] = { { "up", SERVER_UP }, { "down", SERVER_DOWN }, { "drain", SERVER_DRAIN } };
-    uint64_t weight = 0;
-    ptrdiff_t end = str_chr(words, ' ', 0);
-    struct str name = end < 0 ? words : str_take(words, (size_t)end);
-    struct str order = str_trim(str_skip(words, name.n));
-    if (p->loader.runs)
-        return "a configuration is being loaded; try again";
-    for (size_t i = 0; i < ARRAY_LEN(orders); i++)
-        if (str_eq(order, str_c(orders[i].word)))
-            return upstream_table_order(p->upstreams, conf_of(p), name, orders[i].order, 0);
-    if (str_starts(order, STR("weight ")) && str_to_u64(str_trim(str_skip(order, 7)), &weight) && weight <= 256)
-        return upstream_table_order(p->upstreams, conf_of(p), name, SERVER_WEIGHT, (unsigned)weight);
-    return "expected UPSTREAM/ADDRESS and up, down, drain or weight N (0 to 256)";
-}
-
-static void on_command(void *arg, enum control_verb verb, struct str words, unsigned who)
-{
-    struct process *p = arg;
-    log_write(verb == CONTROL_STATUS ? LOG_DEBUG : LOG_NOTICE, "control socket: %s%s%.*s", control_verb_name(verb),
-              words.n > 0 ? " " : "", STR_ARG(words));
-    switch (verb) {
-    case CONTROL_STATUS:
-        answer_status(p, who);
-        return;
-    case CONTROL_RELOAD:
-        ask_reload(p, who);
-        return;
-    case CONTROL_SERVER: {
-        const char *error = order_server(p, words);
-        if (error != NULL) {
-            control_refuse(p->control, who, error);
-            return;
-        }
-        break;
-    }
-    case CONTROL_REOPEN:
-        log_writer_reopen(p->logs);
-        break;
-    case CONTROL_STOP:
-    case CONTROL_STOP_NOW:
-        stop(p, verb == CONTROL_STOP_NOW);
-        break;
-    default:
-        ask_upgrade(p, who);
-        return;
-    }
-    control_answer(p->control, who, STR("{\"ok\":true}"));
 }
 
 /* --- signals --- */
@@ -683,7 +331,7 @@ static void on_stop_signal(struct process *p, bool now, bool passed_on)
     bool again = p->told[passed_on];
     p->told[passed_on] = true;
     if (now || again || p->stage == STAGE_SERVING)
-        stop(p, now || again);
+        stages_stop(p, now || again);
 }
 
 static void on_signals(struct process *p)
@@ -696,7 +344,7 @@ static void on_signals(struct process *p)
                   passed_on ? (unsigned)info.ssi_int : info.ssi_pid);
         switch (sig) {
         case SIGHUP:
-            reload(p);
+            server_reload(p);
             break;
         case SIGUSR1:
             log_writer_reopen(p->logs);
@@ -731,7 +379,7 @@ static void on_orphaned(struct process *p)
     p->orphaned = true;
     if (p->stage == STAGE_SERVING) {
         log_write(LOG_ERROR, "the supervisor has gone");
-        stop(p, false);
+        stages_stop(p, false);
     }
 }
 
@@ -739,9 +387,7 @@ static void on_upgrade_failed(struct process *p, struct str why)
 {
     char text[512];
     (void)snprintf(text, sizeof text, "%.*s", STR_ARG(why));
-    if (p->upgrade_asker != 0)
-        control_refuse(p->control, p->upgrade_asker, text);
-    p->upgrade_asker = 0;
+    commands_answer_upgrade(p, text);
 }
 
 static void on_link(struct process *p)
@@ -751,10 +397,10 @@ static void on_link(struct process *p)
     while ((io = link_receive(p->o->link, &m)) == IO_OK) {
         switch (m.kind) {
         case LINK_PING:
-            say(p, LINK_PONG);
+            server_say(p, LINK_PONG);
             break;
         case LINK_HAND_OVER:
-            hand_over(p);
+            stages_hand_over(p);
             break;
         case LINK_UPGRADE_FAILED:
             on_upgrade_failed(p, m.text);
@@ -798,8 +444,6 @@ static void wait_until_the_end(struct process *p)
         if (p->loader.runs && atomic_load(&p->loader.done))
             on_loader_done(p);
         sweep_generations(p);
-        if (p->sent_no_more && !p->deaf && !some_loop_accepts(p))
-            stop_listening(p);
         on_deadlines(p);
     }
 }
@@ -944,7 +588,7 @@ int server_run(const struct server_options *o)
     p->o = o;
     p->started_ms = clock_monotonic_ms();
     p->watch_at = p->started_ms + WATCHDOG_TICK_MS;
-    if (o->control_fd >= 0 && (p->control = control_new(o->control_fd, on_command, p)) == NULL)
+    if (o->control_fd >= 0 && (p->control = control_new(o->control_fd, commands_run, p)) == NULL)
         (void)close(o->control_fd);
     crash_install();
     log_set_level(o->conf->log_level);
@@ -953,7 +597,7 @@ int server_run(const struct server_options *o)
         say_running(p, false);
         wait_until_the_end(p);
     } else {
-        stop_workers(p, true);
+        server_stop_workers(p, true);
     }
     tear_down(p);
     free(p);

@@ -9,7 +9,7 @@
 
 struct server_options {
     struct conf *conf;                     /* taken over */
-    struct listeners *listeners;           /* the caller's; the server watches what is in it, and changes it with reloads */
+    struct listeners *listeners;           /* the caller's; the server watches them, and changes them with reloads */
     const char *name;                      /* of the configuration, for the log */
     const char *path;                      /* the file that HUP loads again; NULL: there is none */
     const struct handler *const *handlers; /* by action_kind */
@@ -17,7 +17,7 @@ struct server_options {
     int control_fd;                        /* listening control socket, taken over; -1: none */
     int control_error;                     /* why there is none; 0: nobody wants one */
     int link, calls;                       /* to the supervisor (sup_link.h) */
-    uint64_t generation;                   /* of the configuration: a server that takes another's place goes on counting */
+    uint64_t generation;                   /* of the configuration: it goes on counting where another server ended */
     unsigned restarts;                     /* crashes before this one */
 };
 

@@ -109,7 +109,7 @@ void status_print(FILE *f, const struct status_facts *s)
     fprintf(f, "{\"ok\":true,\"version\":\"%s\",\"pid\":%d,\"uptime_s\":%llu,\"state\":\"%s\",\"loops\":%u", WEIR_VERSION,
             (int)getpid(), (ull)(clock_monotonic_ms() - s->started_ms) / 1000, s->draining ? "draining" : "serving",
             s->n_workers);
-    fprintf(f, ",\"generation\":%llu", (ull)s->snapshot->generation);
+    fprintf(f, ",\"restarts\":%u,\"generation\":%llu", s->restarts, (ull)s->snapshot->generation);
     print_member(f, "configuration", str_c(s->name));
     print_disk(f, s);
     fprintf(f, ",\"clients\":%u,\"clients_max\":%u,\"tunnels\":%llu,\"accepted\":%llu,\"requests\":%llu",

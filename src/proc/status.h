@@ -16,6 +16,7 @@ struct status_facts {
     const char *path; /* its file; NULL: there is none */
     uint64_t started_ms; /* clock_monotonic_ms */
     uint64_t log_lines_dropped;
+    unsigned restarts; /* servers that crashed before this one */
     bool draining;
 };
 

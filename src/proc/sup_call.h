@@ -9,7 +9,8 @@
  * supervisor. False: errno and *step; an address that was not there before is not there now. */
 bool sup_call_listen(int calls, struct listeners *ls, const struct listen_conf *l, unsigned want,
                      const char **step) MUST_USE;
-/* The address is given up: the supervisor ends the listening, for everyone who shares the sockets, and closes its own. */
+/* The address is given up: the supervisor ends the listening for everyone who shares the sockets, and closes its own.
+ */
 void sup_call_unlisten(int calls, const struct sockets *s);
 
 #endif

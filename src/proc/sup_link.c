@@ -7,7 +7,8 @@
  * than its own and ignores the rest, so fields may be added at its end.
  *
  * Only a call ever waits, and not for long: a supervisor must not wait for a server that hangs, and a server goes on
- * when its supervisor is stopped. That the peer has gone is believed when poll says so, not when a read returns nothing.
+ * when its supervisor is stopped. That the peer has gone is believed when poll says so, not when a read returns
+ * nothing.
  */
 #include "proc/sup_link.h"
 

@@ -2,8 +2,8 @@
 /*
  * What the supervisor and a server say to each other: messages over SOCK_SEQPACKET socketpairs, each whole or not at
  * all, with descriptors beside them. A server has two: one for what happens, and one for calls, on which it asks and
- * waits for the answer, from whichever of its threads. The two may be of different versions after an upgrade: kinds and fields are only
- * ever added (an unknown kind is ignored), and LINK_VERSION says when that was not enough.
+ * waits for the answer, from whichever of its threads. The two may be of different versions after an upgrade: kinds
+ * and fields are only ever added (an unknown kind is ignored), and LINK_VERSION says when that was not enough.
  */
 #ifndef PROC_SUP_LINK_H
 #define PROC_SUP_LINK_H

@@ -20,6 +20,7 @@ struct sup_server {
     bool ready;      /* it has had a configuration in force */
     bool leaving;    /* another one has taken over */
     uint64_t started_ms;
+    uint64_t generation; /* of the configuration it was started with; 0: by an earlier program */
     unsigned missed; /* pings in a row without an answer */
 };
 

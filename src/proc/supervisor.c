@@ -137,7 +137,11 @@ static bool start_server(struct supervisor *s)
         (void)close(calls[1]);
     if (pid > 0) {
         t->servers[t->n_servers++] = (struct sup_server){
-            .pid = pid, .link = link[0], .calls = calls[0], .started_ms = clock_monotonic_ms()
+            .pid = pid,
+            .link = link[0],
+            .calls = calls[0],
+            .started_ms = clock_monotonic_ms(),
+            .generation = t->generation,
         };
         return true;
     }
@@ -198,7 +202,8 @@ static void on_first_running(struct supervisor *s, struct sup_server *v)
         s->delay_ms = DELAY_MIN_MS;
     }
     t->upgrade_asked = false;
-    if (s->reload_waits)
+    /* Its predecessor may have taken a newer configuration while it started. */
+    if (s->reload_waits || v->generation != t->generation)
         (void)kill(v->pid, SIGHUP);
     s->reload_waits = false;
 }
@@ -210,7 +215,8 @@ static void on_running(struct supervisor *s, struct sup_server *v, struct link_m
         on_first_running(s, v);
     if (v != sup_current(s))
         return;
-    t->generation = m->n;
+    if (m->n > t->generation)
+        t->generation = m->n;
     log_set_level((enum log_level)m->have);
     if (m->n_fds > 0) {
         (void)close(t->text_fd);
@@ -231,7 +237,7 @@ static void answer_open(struct supervisor *s, const struct sup_server *v, struct
     const char *step = "memory";
     struct sockets *k = listeners_find(&s->state.listeners, m->text);
     unsigned n = m->n < UINT16_MAX ? (unsigned)m->n : UINT16_MAX;
-    bool ok = m->listen.addr.len > 0;
+    bool ok = m->listen.addr.len > 0 && !v->leaving;
     errno = EINVAL;
     if (ok && k == NULL)
         ok = (k = listeners_add(&s->state.listeners, m->text)) != NULL;
@@ -470,7 +476,7 @@ static bool is_held(pid_t pid)
     return end != NULL && (end[2] == 'T' || end[2] == 't');
 }
 
-/* Each ping that finds the last one unanswered counts, so a time in which the supervisor itself stood still does not. */
+/* Each ping that finds the last one unanswered counts: a time in which the supervisor itself stood still does not. */
 static void ping(struct supervisor *s)
 {
     for (unsigned i = 0; i < s->state.n_servers; i++) {
@@ -576,7 +582,9 @@ static int supervise(struct supervisor *s)
 
 static void init(struct supervisor *s, const struct handler *const *handlers, const struct filter *const *filters)
 {
-    *s = (struct supervisor){ .handlers = handlers, .filters = filters, .signal_fd = -1, .delay_ms = DELAY_MIN_MS, .check.out = -1 };
+    *s = (struct supervisor){
+        .handlers = handlers, .filters = filters, .signal_fd = -1, .delay_ms = DELAY_MIN_MS, .check.out = -1
+    };
     sup_state_init(&s->state);
     read_watchdog(s);
     s->ping_at = clock_monotonic_ms() + s->ping_every_ms;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The supervisor: servers that crash and come back, signals that go on to them, what is left when either is killed."""
+import ctypes
 import os
 import re
 import signal
@@ -199,6 +200,65 @@ def test_a_first_server_that_cannot_start_is_the_end(weir, log):
     assert w.wait_exit() == 1
     assert re.search(r"cannot open the log .*/x\.log: Too many levels of symbolic links", w.errors())
     assert "a new one starts" not in w.errors()
+
+
+# --- a server that hangs ---
+
+PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
+
+
+class Held:
+    """One thread of a process, stopped by ptrace; the others go on."""
+
+    def __init__(self, tid):
+        self.tid, self.libc = tid, ctypes.CDLL(None, use_errno=True)
+        self.libc.ptrace.argtypes = [ctypes.c_long] * 4
+        if self.libc.ptrace(PTRACE_SEIZE, tid, 0, 0) != 0:
+            pytest.skip("ptrace is not permitted")
+        assert self.libc.ptrace(PTRACE_INTERRUPT, tid, 0, 0) == 0
+        os.waitpid(tid, 0x40000000)  # __WALL
+
+    def release(self):
+        self.libc.ptrace(PTRACE_DETACH, self.tid, 0, 0)
+
+
+@pytest.mark.long
+@pytest.mark.root
+@pytest.mark.skipif(SCALE != 1, reason="sanitizers keep their own handlers")
+def test_a_loop_that_hangs_says_where_and_then_is_ended(weir):
+    w = weir(PLAIN, files=FILES)
+    w.wait_error(r"generation 1: ")
+    old = w.server_pid
+
+    def loop():
+        for tid in os.listdir("/proc/%d/task" % w.server_pid):
+            with open("/proc/%d/task/%s/comm" % (w.server_pid, tid)) as f:
+                if f.read().strip() == "weir-loop-1":
+                    return int(tid)
+    held = Held(loop())
+    w.wait_error(r"\[emerg\].* loop 1 has not turned for 10 s$", 25)
+    held.release()
+    w.wait_error(r"^weir\[%d\] \[emerg\] thread weir-loop-1 is here$" % old)
+    w.wait_error(r"^\S*weir\(\+0x[0-9a-f]+\)")
+    assert answers(w) and w.server_pid == old, "one that turns again is left alone"
+    held = Held(loop())
+    w.wait_error(r"\[emerg\].* loop 1 has not turned for 30 s: ending$", 60)
+    held.release()
+    w.wait_error(r"crashed: SIGABRT in thread weir-loop-1$")
+    wait_for("another server serves", 10, lambda: not alive(old) and answers(w))
+
+
+@pytest.mark.long
+def test_a_server_that_is_stopped_is_left_alone(weir):
+    w = weir(PLAIN, files=FILES)
+    w.wait_error(r"generation 1: ")
+    old = w.server_pid
+    os.kill(old, signal.SIGSTOP)
+    time.sleep(45)
+    os.kill(old, signal.SIGCONT)
+    wait_for("it answers", 10, lambda: answers(w))
+    time.sleep(6)
+    assert alive(old) and "does not answer" not in w.errors() and "has not turned" not in w.errors()
 
 
 # --- a supervisor that dies ---

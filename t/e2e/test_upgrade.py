@@ -172,6 +172,30 @@ def test_the_running_configuration_goes_along_not_the_file(weir, program):
     assert "still on generation 2" in w.errors()
 
 
+@pytest.mark.threads
+def test_a_reload_while_the_new_server_starts_is_not_lost(weir, program, free_port):
+    """The new server was started with the text of before; the address that the reload brought is the supervisor's."""
+    extra = free_port()
+    conf = ('workers = 2; timeouts = { lame_duck = 0; };'
+            'sites = ( { listen = "127.0.0.1:@PORT@"; respond = "%s"; }%s );')
+    w = weir(conf % ("one", ""))
+    w.wait_error("generation 1: ")
+    for n in range(5):
+        seen = len(re.findall("has taken over from", w.errors()))
+        with_extra = ', { listen = "127.0.0.1:%d"; respond = "extra"; }' % extra if n % 2 == 0 else ""
+        w.configure(conf % ("answer %d" % n, with_extra))
+        w.send_signal(signal.SIGUSR2)
+        wait_for("the new program has taken over", 15,
+                 lambda seen=seen: len(re.findall("upgrade: weir", w.errors())) > seen)
+        w.send_signal(signal.SIGHUP)
+        wait_for("a second server has taken over", 15,
+                 lambda seen=seen: len(re.findall("has taken over from", w.errors())) > seen)
+        wait_for("it has the new configuration", 15, lambda n=n: w.get("/").body == b"answer %d" % n)
+        if with_extra:
+            wait_for("the new address answers", 10, lambda: w.get("/", port=extra).body == b"extra")
+    assert w.get("/").body == b"answer 4"
+
+
 @pytest.mark.parametrize("before, after", [(1, 3), (3, 1)])
 def test_more_or_fewer_loops(weir, program, before, after):
     conf = 'workers = %d; timeouts = { lame_duck = 0; }; sites = ( { listen = "127.0.0.1:@PORT@"; root = "public"; } );'
