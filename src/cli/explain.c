@@ -50,11 +50,11 @@ static void print_line(struct arena *a, const struct conf *conf, const char *wha
         printf("%-12s %.*s\n", what, STR_ARG(text));
 }
 
-/* The line of the configuration a field of the answer comes from, if a note names one. */
-static struct where where_of_field(const struct notes *notes, struct str name)
+/* The line of the configuration that this line of the answer comes from, if a note names one. */
+static struct where where_of_field(const struct notes *notes, struct str line)
 {
     for (unsigned i = 0; i < notes->n; i++)
-        if (strcmp(notes->v[i].what, "answer field") == 0 && str_eq_nocase(notes->v[i].text, name))
+        if (strcmp(notes->v[i].what, "field") == 0 && str_eq_nocase(notes->v[i].text, line))
             return notes->v[i].where;
     return (struct where){ 0 };
 }
@@ -74,13 +74,17 @@ static void print_answer(struct arena *a, const struct conf *conf, const struct 
 {
     struct str reason = status_reason(answer->status);
     bool is_proxied = false;
+    for (unsigned i = 0; i < notes->n; i++)
+        is_proxied |= strcmp(notes->v[i].what, "upstream") == 0;
+    is_proxied &= answer->fail == FAIL_NONE;
     for (unsigned i = 0; i < notes->n; i++) {
         const struct note *n = &notes->v[i];
-        if (strcmp(n->what, "answer field") != 0)
+        /* A field of an answer that is known stands in the answer, below. Of a backend's, whether it would be
+         * compressed is not known. */
+        if (strcmp(n->what, is_proxied ? "gzip" : "field") != 0)
             print_line(a, conf, n->what, n->text, n->where);
-        is_proxied |= strcmp(n->what, "upstream") == 0;
     }
-    if (is_proxied && answer->fail == FAIL_NONE)
+    if (is_proxied)
         return; /* what the backend would say is not known */
     printf("%-12s %u %.*s\n", "answer", answer->status, STR_ARG(reason));
     if (answer->fail != FAIL_NONE)
@@ -89,7 +93,7 @@ static void print_answer(struct arena *a, const struct conf *conf, const struct 
     for (unsigned i = 0; i < answer->fields.n; i++) {
         const struct field *f = &answer->fields.v[i];
         struct str line = arena_printf(a, "%.*s: %.*s", STR_ARG(f->name), STR_ARG(f->value));
-        print_line(a, conf, "", line, where_of_field(notes, f->name));
+        print_line(a, conf, "", line, where_of_field(notes, line));
     }
     if (answer->has_length)
         printf("%-12s Content-Length: %llu\n", "", (unsigned long long)answer->length);

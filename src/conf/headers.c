@@ -2,35 +2,60 @@
 /*
  * Header rules. Those of an inner scope are merged into the outer scope's by name, case aside: an inner rule replaces
  * every outer one for the same field and the others stay; what add_response_headers says comes last, and only adds.
- * Fields that frame a message or belong to one connection (RFC 9110 §7.6.1, RFC 9112 §6) are weir's own: a rule for
- * them would break it.
+ * Fields that frame a message, belong to one connection or hold a handshake together (RFC 9110 §7.6.1, RFC 9112 §6, RFC
+ * 6455 §4) are weir's own: a rule for them would break it. Host of a request is not among them, but it is exactly one
+ * line.
  */
 #include "conf/load.h"
 
-static const struct str framing[] = {
-    { "connection", 10 }, { "content-length", 14 },    { "keep-alive", 10 }, { "te", 2 },
-    { "trailer", 7 },     { "transfer-encoding", 17 }, { "upgrade", 7 },
+enum { OF_REQUEST = 1, OF_ANSWER = 2 };
+
+static const struct {
+    struct str name;
+    unsigned where;
+    const char *why;
+} refused[] = {
+    { { "connection", 10 }, OF_REQUEST | OF_ANSWER, "belongs to one connection, which weir keeps or closes itself" },
+    { { "content-length", 14 }, OF_REQUEST | OF_ANSWER, "says how long the body is, and weir sends that itself" },
+    { { "content-range", 13 }, OF_ANSWER, "says which part the body is, and whoever answers sends that" },
+    { { "date", 4 }, OF_ANSWER, "is always sent, by whoever answers" },
+    { { "expect", 6 }, OF_REQUEST, "belongs to one connection; weir answers it itself" },
+    { { "http2-settings", 14 }, OF_REQUEST | OF_ANSWER, "belongs to one connection" },
+    { { "keep-alive", 10 }, OF_REQUEST | OF_ANSWER, "belongs to one connection, which weir keeps or closes itself" },
+    { { "proxy-connection", 16 }, OF_REQUEST | OF_ANSWER, "belongs to one connection" },
+    { { "sec-websocket-accept", 20 }, OF_REQUEST | OF_ANSWER, "answers a handshake, and weir checks it" },
+    { { "sec-websocket-key", 17 }, OF_REQUEST | OF_ANSWER, "belongs to one handshake, whose answer weir checks" },
+    { { "sec-websocket-version", 21 }, OF_REQUEST, "belongs to one handshake, which weir checks" },
+    { { "te", 2 }, OF_REQUEST | OF_ANSWER, "belongs to one connection" },
+    { { "trailer", 7 }, OF_REQUEST | OF_ANSWER, "says what comes behind the body, and weir sends that itself" },
+    { { "transfer-encoding", 17 }, OF_REQUEST | OF_ANSWER, "frames the body, and weir does that itself" },
+    { { "upgrade", 7 }, OF_REQUEST | OF_ANSWER, "belongs to one connection; WebSockets pass without a rule" },
 };
 
-static bool is_framing(struct str name)
+static bool check_name(const struct value *v, struct str name, bool is_request)
 {
-    for (size_t i = 0; i < ARRAY_LEN(framing); i++)
-        if (str_eq_nocase(name, framing[i]))
-            return true;
-    return false;
+    if (!value_is_token(name)) {
+        diag_bad(v, "not the name of a header field; expected letters, digits, - and _");
+        return false;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
+        if (!str_eq_nocase(name, refused[i].name) || !(refused[i].where & (is_request ? OF_REQUEST : OF_ANSWER)))
+            continue;
+        diag_bad(v, "this field %s; expected another name", refused[i].why);
+        return false;
+    }
+    return true;
 }
 
-static bool read_rule(const struct value *v, struct header_rule *rule)
+static bool read_rule(const struct value *v, bool is_request, struct header_rule *rule)
 {
     struct load *ld = v->ld;
     struct str name = load_dup(ld, str_c(config_setting_name(v->s)));
     unsigned n = value_count(v);
     struct template *values = load_array(ld, struct template, n);
     unsigned n_values = 0;
-    if (!value_is_token(name) || is_framing(name)) {
-        diag_bad(v, "this field is weir's own business; expected another name");
+    if (!check_name(v, name, is_request))
         return false;
-    }
     for (unsigned i = 0; i < n; i++) {
         struct value item = value_at(v, i);
         struct str text;
@@ -39,11 +64,15 @@ static bool read_rule(const struct value *v, struct header_rule *rule)
             diag_bad(&item, "found %.*s; expected a text, or a list of texts", STR_ARG(found));
             return false;
         }
-        if (text.n == 0 && n == 1)
-            break;
+        if (text.n == 0)
+            continue;
         if (!template_compile(&item, text, &values[n_values]))
             return false;
         n_values++;
+    }
+    if (is_request && n_values != 1 && str_eq_nocase(name, STR("host"))) {
+        diag_bad(v, "a request has exactly one Host; expected one text");
+        return false;
     }
     *rule =
         (struct header_rule){ .name = name, .values = values, .n_values = n_values, .where = value_where(ld, v->s) };
@@ -66,7 +95,7 @@ bool read_headers(const struct value *v, bool add)
     for (unsigned i = 0; i < n_own; i++) {
         struct value item = *v;
         item.s = config_setting_get_elem(v->s, i);
-        is_right &= read_rule(&item, &own[i]);
+        is_right &= read_rule(&item, is_request, &own[i]);
         own[i].append = add;
         for (unsigned j = 0; j < i && is_right; j++) {
             if (!str_eq_nocase(own[i].name, own[j].name))

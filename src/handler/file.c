@@ -187,8 +187,9 @@ static void add_expires(struct request *r, const struct file *f)
         return; /* want of memory: a complete answer without them */
     respond_field(r, F_EXPIRES, expires);
     respond_field(r, F_CACHE_CONTROL, cache);
-    request_note(r, "answer field", STR("Expires"), r->s->where[SET_files_expires]);
-    request_note(r, "answer field", STR("Cache-Control"), r->s->where[SET_files_expires]);
+    struct where where = r->s->where[SET_files_expires];
+    request_note(r, "field", arena_printf(&r->arena, "Expires: %.*s", STR_ARG(expires)), where);
+    request_note(r, "field", arena_printf(&r->arena, "Cache-Control: %.*s", STR_ARG(cache)), where);
 }
 
 /* A piece of the file; the lease, if one is needed, is taken here. */

@@ -18,6 +18,7 @@
 
 #include "handler/proxy_try.h"
 #include "http/h1_write.h"
+#include "serve/header_rules.h"
 #include "upstream/health.h"
 #include "upstream/pick.h"
 
@@ -313,7 +314,15 @@ static enum fail fail_of_fields(enum proxy_fields_result result)
     return result == PROXY_FIELDS_TOO_MANY ? FAIL_BAD_FIELD : FAIL_NO_MEMORY;
 }
 
-/* For explain: what would be sent, and to whom. Nothing is. */
+/* For explain: what would be sent, and to whom. Nothing is. A line that a rule has made was noted by the rule. */
+static bool is_of_rule(const struct request *r, struct str name)
+{
+    for (unsigned i = 0; i < r->s->n_request_headers; i++)
+        if (str_eq_nocase(r->s->request_headers[i].name, name))
+            return true;
+    return false;
+}
+
 static void explain(struct proxy *p, const struct fields *fields)
 {
     struct request *r = p->r;
@@ -324,9 +333,11 @@ static void explain(struct proxy *p, const struct fields *fields)
     if (s != NULL)
         server_give(s);
     for (unsigned i = 0; i < fields->n; i++)
-        request_note(r, "header",
-                     arena_printf(&r->arena, "%.*s: %.*s", STR_ARG(fields->v[i].name), STR_ARG(fields->v[i].value)),
-                     r->action->where);
+        if (!is_of_rule(r, fields->v[i].name))
+            request_note(r, "header",
+                         arena_printf(&r->arena, "%.*s: %.*s", STR_ARG(fields->v[i].name),
+                                      STR_ARG(fields->v[i].value)),
+                         r->action->where);
     end(p);
     respond_simple(r, 200, STR_NONE, STR_NONE);
 }
@@ -402,6 +413,11 @@ static enum handled proxy_start(struct request *r)
     if (result != PROXY_FIELDS_OK) {
         p->is_over = true;
         request_fail(r, fail_of_fields(result), 0, "too many fields named by Connection");
+        return HANDLED;
+    }
+    if (UNLIKELY(r->s->n_request_headers > 0) && !header_rules_request(r, &fields)) {
+        p->is_over = true;
+        request_fail(r, FAIL_NO_MEMORY, 0, NULL);
         return HANDLED;
     }
     bind_begin(p);

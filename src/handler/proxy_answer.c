@@ -14,6 +14,7 @@
 #include <errno.h>
 
 #include "handler/proxy_try.h"
+#include "serve/header_rules.h"
 #include "upstream/health.h"
 
 enum { INTERIM_MAX = 200 };
@@ -115,6 +116,7 @@ static void switch_protocol(struct proxy *p, struct str early)
     r->resp.status = 101;
     r->resp.reason = t->in.head.reason;
     r->resp.fields = answer.fields;
+    header_rules_answer(r);
     respond_field(r, F_CONNECTION, STR("Upgrade"));
     respond_field(r, F_UPGRADE, STR("websocket"));
     bind_head(p);

@@ -15,6 +15,8 @@ src_libserve_a_SOURCES = \
 	src/serve/h1_head.c \
 	src/serve/h1_head.h \
 	src/serve/handler.h \
+	src/serve/header_rules.c \
+	src/serve/header_rules.h \
 	src/serve/log_ring.c \
 	src/serve/log_ring.h \
 	src/serve/request.c \

@@ -11,6 +11,7 @@
 #include "http/status.h"
 #include "serve/filter.h"
 #include "serve/handler.h"
+#include "serve/header_rules.h"
 
 void respond_head(struct request *r)
 {
@@ -18,6 +19,8 @@ void respond_head(struct request *r)
         return;
     struct response *p = &r->resp;
     p->bodyless = (r->head && r->head->method == METHOD_HEAD) || status_has_no_body(p->status);
+    if (UNLIKELY(r->s->n_response_headers > 0))
+        header_rules_answer(r);
     if (!filter_begin(r)) {
         r->resp = (struct response){ .close = true };
         request_fail(r, FAIL_NO_MEMORY, 0, "for a filter");

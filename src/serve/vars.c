@@ -29,6 +29,19 @@ static struct str field_value(const struct fields *fields, struct str name)
     return f ? f->value : STR_NONE;
 }
 
+/* Of the answer, whose fields may be ready-made lines. */
+static struct str answer_field(const struct response *p, struct str name)
+{
+    for (struct str rest = p->block; rest.n > name.n;) {
+        ptrdiff_t lf = str_chr(rest, '\n', 0);
+        struct str line = str_take(rest, lf < 0 ? rest.n : (size_t)lf + 1);
+        rest = str_skip(rest, line.n);
+        if (line.n > name.n && line.p[name.n] == ':' && str_eq_nocase(str_take(line, name.n), name))
+            return str_trim(str_skip(line, name.n + 1));
+    }
+    return field_value(&p->fields, name);
+}
+
 static struct str cookie(const struct request *r, struct str name)
 {
     for (const struct field *f = fields_get(&r->head->fields, F_COOKIE); f; f = fields_next(&r->head->fields, f)) {
@@ -166,7 +179,7 @@ struct str vars_value(struct request *r, const struct template_piece *v)
     case VAR_REQUEST_TIME:
         return seconds_since(r, r->start_us);
     case VAR_SENT_HTTP:
-        return field_value(&r->resp.fields, v->text);
+        return answer_field(&r->resp, v->text);
     case VAR_STATUS:
         return number(r, r->resp.status);
     case VAR_TIME_ISO8601:
@@ -196,22 +209,56 @@ static bool is_decoded(const struct template_piece *v)
     return v->var == VAR_URI || v->var == VAR_CAPTURE;
 }
 
-static struct str eval(struct request *r, const struct template *t, bool in_url)
+static struct str encode_controls(struct request *r, struct str s)
 {
+    static const char hex[] = "0123456789ABCDEF";
+    if (is_field_value(s))
+        return s;
+    char *text = arena_alloc(&r->arena, 3 * s.n);
+    size_t n = 0;
+    if (text == NULL)
+        return STR_NONE;
+    for (size_t i = 0; i < s.n; i++) {
+        if (is_field_value(str_of(s.p + i, 1))) {
+            text[n++] = s.p[i];
+            continue;
+        }
+        text[n++] = '%';
+        text[n++] = hex[(unsigned char)s.p[i] >> 4];
+        text[n++] = hex[(unsigned char)s.p[i] & 15];
+    }
+    return str_of(text, n);
+}
+
+/* What a value has to be fit for. */
+enum use { AS_IT_IS, IN_URL, IN_FIELD };
+
+/* The piece's value, encoded for its use. *ok becomes false when memory is out. */
+static struct str value_for(struct request *r, const struct template_piece *v, enum use use, bool *ok)
+{
+    struct str value = vars_value(r, v);
+    if (value.n == 0 || v->var == VAR_LITERAL)
+        return value;
+    if (use == IN_URL && is_decoded(v))
+        value = path_encode(&r->arena, value);
+    else if (use == IN_FIELD)
+        value = encode_controls(r, value);
+    *ok &= value.p != NULL;
+    return value;
+}
+
+static struct str eval(struct request *r, const struct template *t, enum use use)
+{
+    if (t->n == 1 && t->pieces[0].var == VAR_LITERAL)
+        return t->pieces[0].text;
     struct str *values = arena_array(&r->arena, struct str, t->n + 1);
     size_t n = 0;
-    if (values == NULL)
-        return STR_NONE;
-    for (unsigned i = 0; i < t->n; i++) {
-        values[i] = vars_value(r, &t->pieces[i]);
-        if (in_url && values[i].n > 0 && is_decoded(&t->pieces[i])) {
-            values[i] = path_encode(&r->arena, values[i]);
-            if (values[i].p == NULL)
-                return STR_NONE;
-        }
+    bool ok = values != NULL;
+    for (unsigned i = 0; ok && i < t->n; i++) {
+        values[i] = value_for(r, &t->pieces[i], use, &ok);
         n += values[i].n;
     }
-    char *text = arena_alloc(&r->arena, n + 1);
+    char *text = ok ? arena_alloc(&r->arena, n + 1) : NULL;
     if (text == NULL)
         return STR_NONE;
     size_t at = 0;
@@ -226,10 +273,15 @@ static struct str eval(struct request *r, const struct template *t, bool in_url)
 
 struct str vars_eval(struct request *r, const struct template *t)
 {
-    return eval(r, t, false);
+    return eval(r, t, AS_IT_IS);
 }
 
 struct str vars_eval_url(struct request *r, const struct template *t)
 {
-    return eval(r, t, true);
+    return eval(r, t, IN_URL);
+}
+
+struct str vars_eval_field(struct request *r, const struct template *t)
+{
+    return eval(r, t, IN_FIELD);
 }

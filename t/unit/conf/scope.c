@@ -141,7 +141,10 @@ static void header_errors(void **state)
 {
     (void)state;
     refuses("response_headers = { Content-Length = \"1\"; };\n" SITE,
-            "t.conf:1: response_headers.Content-Length: this field is weir's own business; expected another name\n");
+            "t.conf:1: response_headers.Content-Length: this field says how long the body is, and weir sends "
+            "that itself; expected another name\n");
+    refuses("request_headers = { host = \"\"; };\n" SITE,
+            "t.conf:1: request_headers.host: a request has exactly one Host; expected one text\n");
     refuses(
         "response_headers = { X-A = \"1\"; x-a = \"2\"; };\n" SITE,
         "t.conf:1: response_headers.x-a: second rule for the same field (names compare without case); the first is in "
