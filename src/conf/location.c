@@ -139,19 +139,26 @@ static void take_upstream_timeouts(struct load *ld, struct location_conf *locati
     }
 }
 
-static void check_captures(const struct value *v, const struct location_conf *location)
+static void check_template(const struct value *v, const struct location_conf *location, const char *who,
+                           const struct template *t)
 {
     uint32_t has = 0;
     if (location->regex != NULL)
         (void)pcre2_pattern_info(location->regex, PCRE2_INFO_CAPTURECOUNT, &has);
-    for (unsigned i = 0; i < location->n_actions; i++) {
-        const struct action *action = location->actions[i];
-        unsigned wants = action->kind == ACTION_REDIRECT ? template_captures(&action->u.redirect.to) : 0;
-        if (wants > has && location->kind == MATCH_REGEX)
-            diag_bad(v, "redirect names $%u, but the match has only %u groups in parentheses", wants, has);
-        else if (wants > has)
-            diag_bad(v, "redirect names $%u, but only a match by regular expression captures anything", wants);
-    }
+    unsigned wants = template_captures(t);
+    if (wants > has && location->kind == MATCH_REGEX)
+        diag_bad(v, "%s names $%u, but the match has only %u groups in parentheses", who, wants, has);
+    else if (wants > has)
+        diag_bad(v, "%s names $%u, but only a match by regular expression captures anything", who, wants);
+}
+
+static void check_captures(const struct value *v, const struct location_conf *location, bool own_rewrite)
+{
+    for (unsigned i = 0; i < location->n_actions; i++)
+        if (location->actions[i]->kind == ACTION_REDIRECT)
+            check_template(v, location, "redirect", &location->actions[i]->u.redirect.to);
+    if (own_rewrite)
+        check_template(v, location, "rewrite", &location->s.rewrite);
 }
 
 static void finish_strip(const struct value *v, struct location_conf *location, bool is_own)
@@ -185,7 +192,7 @@ static void read_location(const struct value *v, struct location_conf *location,
     scope_read(ld, v->s, &t);
     choose_actions(v, location, &own, site_target->actions, written[SET_files_index] != NULL);
     take_upstream_timeouts(ld, location, written);
-    check_captures(v, location);
+    check_captures(v, location, written[SET_body_rewrite] != NULL);
     finish_strip(v, location, written[SET_body_strip_prefix] != NULL);
 }
 
@@ -218,7 +225,7 @@ static void add_implicit(struct load *ld, struct site_conf *site, struct locatio
     /* The implicit location says nothing itself: the upstream wins over the site. */
     static config_setting_t *const nothing[SET_COUNT];
     take_upstream_timeouts(ld, location, nothing);
-    check_captures(site_value, location);
+    check_captures(site_value, location, site_target->written[SET_body_rewrite] != NULL);
     finish_strip(site_value, location, false);
 }
 

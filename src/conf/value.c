@@ -372,6 +372,11 @@ static bool read_template(const struct value *v)
         return diag_bad_type(v);
     if (!template_compile(v, text, &t))
         return false;
+    bool is_path = setting_id(v->row) == SET_body_rewrite;
+    if (is_path && t.n > 0 && t.pieces[0].var == VAR_LITERAL && t.pieces[0].text.p[0] != '/') {
+        diag_bad(v, "found \"%.*s\"; expected a path that begins with \"/\"", STR_ARG(text));
+        return false;
+    }
     *(struct template *)target_member(v) = t;
     return true;
 }

@@ -12,6 +12,8 @@ struct str file_path_below(const struct location_conf *l, const struct action *a
 {
     if (a->u.file.alias && l && l->kind != MATCH_REGEX && str_starts(path, l->pattern))
         path = str_skip(path, l->pattern.n);
+    else if (!a->u.file.alias && l && l->s.strip_prefix.n > 0 && str_starts(path, l->s.strip_prefix))
+        path = str_skip(path, l->s.strip_prefix.n);
     return path.n > 0 && path.p[0] == '/' ? str_skip(path, 1) : path;
 }
 

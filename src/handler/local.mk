@@ -26,6 +26,8 @@ src_libhandler_a_SOURCES = \
 	src/handler/proxy_bind.c \
 	src/handler/proxy_fields.c \
 	src/handler/proxy_fields.h \
+	src/handler/proxy_target.c \
+	src/handler/proxy_target.h \
 	src/handler/proxy_try.c \
 	src/handler/proxy_try.h \
 	src/handler/redirect.c \

@@ -16,6 +16,7 @@
 
 #include <stdlib.h>
 
+#include "handler/proxy_target.h"
 #include "handler/proxy_try.h"
 #include "http/h1_write.h"
 #include "serve/header_rules.h"
@@ -323,7 +324,7 @@ static bool is_of_rule(const struct request *r, struct str name)
     return false;
 }
 
-static void explain(struct proxy *p, const struct fields *fields)
+static void explain(struct proxy *p, struct str target, const struct fields *fields)
 {
     struct request *r = p->r;
     bool is_full;
@@ -332,6 +333,8 @@ static void explain(struct proxy *p, const struct fields *fields)
     request_note(r, "server", s != NULL ? s->name : STR("none is usable"), p->conf->where);
     if (s != NULL)
         server_give(s);
+    request_note(r, "target", target,
+                 r->s->where[r->s->rewrite.n > 0 ? SET_body_rewrite : SET_body_strip_prefix]);
     for (unsigned i = 0; i < fields->n; i++)
         if (!is_of_rule(r, fields->v[i].name))
             request_note(r, "header",
@@ -409,6 +412,13 @@ static enum handled proxy_start(struct request *r)
         .close = p->conf->n_servers > 0 && p->conf->servers[0].keepalive == 0,
     };
     struct fields fields;
+    struct str target;
+    enum fail why = proxy_target(r, &target);
+    if (why != FAIL_NONE) {
+        p->is_over = true;
+        request_fail(r, why, 0, NULL);
+        return HANDLED;
+    }
     enum proxy_fields_result result = proxy_request_fields(&r->arena, &facts, &fields);
     if (result != PROXY_FIELDS_OK) {
         p->is_over = true;
@@ -422,10 +432,10 @@ static enum handled proxy_start(struct request *r)
     }
     bind_begin(p);
     if (r->trace != NULL) {
-        explain(p, &fields);
+        explain(p, target, &fields);
         return HANDLED;
     }
-    p->head = h1_write_request(&r->arena, r->head->method_text, r->target.raw, &fields);
+    p->head = h1_write_request(&r->arena, r->head->method_text, target, &fields);
     if (p->head.p == NULL)
         give_up(p, FAIL_NO_MEMORY, 0, NULL);
     else

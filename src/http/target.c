@@ -270,3 +270,74 @@ struct str path_encode(struct arena *a, struct str path)
     }
     return str_of(out, n);
 }
+
+bool path_is_beneath(struct str path, struct str prefix)
+{
+    size_t n = prefix.n;
+    return str_starts(path, prefix) && (path.n == n || (n > 0 && prefix.p[n - 1] == '/') || path.p[n] == '/');
+}
+
+/* The encoded path, and behind it the query as it came. */
+static struct str join(const struct target *t, struct str raw_path, struct arena *a)
+{
+    struct str tail = str_skip(t->raw, t->raw_path.n);
+    char *out = raw_path.p != NULL ? arena_alloc(a, raw_path.n + tail.n + 1) : NULL;
+    if (out == NULL)
+        return STR_NONE;
+    memcpy(out, raw_path.p, raw_path.n);
+    if (tail.n > 0)
+        memcpy(out + raw_path.n, tail.p, tail.n);
+    return str_of(out, raw_path.n + tail.n);
+}
+
+bool target_make(struct target *t, struct str path, struct arena *a)
+{
+    struct str raw_path = path_encode(a, path), raw = join(t, raw_path, a);
+    if (raw.p == NULL)
+        return false;
+    t->form = t->authority.n > 0 ? TARGET_ABSOLUTE : TARGET_ORIGIN;
+    t->raw = raw;
+    t->raw_path = str_take(raw, raw_path.n);
+    t->query = str_skip(raw, raw_path.n + t->has_query);
+    t->path = path;
+    t->tricky = false;
+    return true;
+}
+
+/* How many of the raw bytes are this prefix of the decoded path; -1: they begin with something else. */
+static ptrdiff_t raw_length(struct str raw, struct str prefix)
+{
+    size_t i = 0;
+    for (size_t k = 0; k < prefix.n; k++) {
+        if (i >= raw.n)
+            return -1;
+        bool is_escape = raw.p[i] == '%';
+        char c = is_escape ? (char)(hex_value(raw.p[i + 1]) << 4 | hex_value(raw.p[i + 2])) : raw.p[i];
+        if (c != prefix.p[k])
+            return -1;
+        i += is_escape ? 3 : 1;
+    }
+    return (ptrdiff_t)i;
+}
+
+struct str target_cut(const struct target *t, struct str prefix, struct arena *a)
+{
+    if (prefix.n > 0 && prefix.p[prefix.n - 1] == '/')
+        prefix.n--;
+    struct str rest = str_skip(t->path, prefix.n);
+    if (rest.n == 0)
+        rest = STR("/");
+    ptrdiff_t n = raw_length(t->raw_path, prefix);
+    if (n >= 0) {
+        struct str raw = str_skip(t->raw_path, (size_t)n);
+        struct target alone;
+        if (raw.n == 0)
+            return join(t, rest, a);
+        enum target_result result = target_parse(&alone, raw, METHOD_GET, a);
+        if (result == TARGET_NO_MEMORY)
+            return STR_NONE;
+        if (result == TARGET_OK && alone.form == TARGET_ORIGIN && !alone.tricky && str_eq(alone.path, rest))
+            return join(t, raw, a);
+    }
+    return join(t, path_encode(a, rest), a);
+}

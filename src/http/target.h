@@ -33,6 +33,18 @@ enum target_result {
 /* Parses the target of a request with this method. */
 enum target_result target_parse(struct target *t, struct str raw, enum method m, struct arena *a) MUST_USE;
 
+/* Is the path this prefix, or beneath it: does a cut behind the prefix fall on a '/' or the end? */
+bool path_is_beneath(struct str path, struct str prefix);
+
+/* The target of a GET with this decoded path and the query of t (also its authority): for one that weir goes on with
+ * itself. The path is borrowed. False: out of memory. */
+bool target_make(struct target *t, struct str path, struct arena *a) MUST_USE;
+
+/* t->raw without the prefix (of the decoded path, which is beneath it), from its '/' on and with the query. The rest
+ * keeps its bytes as long as they mean the rest of the path by themselves; otherwise it is the decoded path's rest,
+ * encoded. p is NULL when memory is out. */
+struct str target_cut(const struct target *t, struct str prefix, struct arena *a) MUST_USE;
+
 /* Host (RFC 9110 §7.2): splits "name", "name:port", "[v6]:port". *name without port, but with the brackets; *port 0 if
  * absent or empty. False: malformed. An empty value is malformed. */
 bool host_parse(struct str value, struct str *name, uint16_t *port) MUST_USE;

@@ -122,6 +122,7 @@ static enum step_result step_check(struct request *r)
     }
     switch (target_parse(&r->target, h->target, h->method, &r->arena)) {
     case TARGET_OK:
+        r->request_uri = r->target.raw;
         break;
     case TARGET_ABOVE_ROOT:
         return fail_now(r, FAIL_TARGET_ABOVE_ROOT);
@@ -167,11 +168,21 @@ static void choose_site(struct request *r)
     }
 }
 
+/* OPTIONS * asks about the server, not about a file beneath it. */
+static enum step_result answer_for_server(struct request *r)
+{
+    respond_field(r, F_ALLOW, STR("GET, HEAD, OPTIONS"));
+    respond_simple(r, 204, STR_NONE, STR_NONE);
+    return STEP_NEXT;
+}
+
 static enum step_result step_route(struct request *r)
 {
     if (r->site == NULL)
         choose_site(r);
     r->location = route_location(r, r->site);
+    if (r->location == NULL && r->target.form == TARGET_ASTERISK)
+        return answer_for_server(r);
     if (r->location == NULL)
         return fail_now(r, FAIL_NOT_FOUND);
     r->s = &r->location->s;
@@ -189,23 +200,21 @@ static enum step_result step_route(struct request *r)
     return STEP_NEXT;
 }
 
-/* OPTIONS * asks about the server, not about a file beneath it. */
-static bool is_answered_for_server(struct request *r)
+/* Does OPTIONS * stay here, because no backend is asked about itself? */
+static bool is_for_server(const struct request *r)
 {
     if (r->target.form != TARGET_ASTERISK)
         return false;
     for (unsigned i = 0; i < r->location->n_actions; i++)
         if (r->location->actions[i]->kind == ACTION_PROXY)
             return false;
-    respond_field(r, F_ALLOW, STR("GET, HEAD, OPTIONS"));
-    respond_simple(r, 204, STR_NONE, STR_NONE);
     return true;
 }
 
 static enum step_result step_handle(struct request *r)
 {
-    if (is_answered_for_server(r))
-        return STEP_NEXT;
+    if (is_for_server(r))
+        return answer_for_server(r);
     while (r->action_index < r->location->n_actions) {
         r->action = r->location->actions[r->action_index++];
         const struct handler *h = r->w->handlers[r->action->kind];
@@ -279,7 +288,10 @@ void request_reroute(struct request *r, struct str path)
         request_fail(r, FAIL_REROUTE_LOOP, 0, NULL);
         return;
     }
-    r->target.path = path;
+    if (!target_make(&r->target, path, &r->arena)) {
+        request_fail(r, FAIL_NO_MEMORY, 0, NULL);
+        return;
+    }
     r->resp = (struct response){ 0 };
     r->step = STEP_ROUTE;
     request_wake(r);

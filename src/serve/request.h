@@ -107,7 +107,8 @@ struct request {
 
     /* what is asked */
     struct head *head;               /* in the client's reader; valid for the request's life */
-    struct target target;            /* the path may be replaced by a reroute; target.raw never is */
+    struct target target;            /* a reroute makes it anew */
+    struct str request_uri;          /* target.raw as it came, whatever it has become */
     struct str host;                 /* lower case, without port; empty if there is none */
     uint64_t body_received;
     bool body_complete;              /* the whole request has been read */
@@ -162,7 +163,7 @@ void request_finish(struct request *r);
 /* The request cannot be answered as hoped. Before the head: a small page with the row's status (the connection stays if its framing is
  * intact). After it: the answer is cut. Calls handler->abort first if one has it. error is an errno for the log or 0; detail may be NULL. */
 void request_fail(struct request *r, enum fail f, int error, const char *detail);
-/* Goes back to STEP_ROUTE with this decoded path (borrowed until finish). At most 5 times; never after the head. */
+/* Goes back to STEP_ROUTE with this decoded path (borrowed until finish) and the same query. At most 5 times; never after the head. */
 void request_reroute(struct request *r, struct str path);
 /* The handler is ready to take the body: from now on handler->body is called as it arrives. */
 void request_want_body(struct request *r);

@@ -4,7 +4,8 @@
  * data is the worker's.
  *
  * Precedence: exact; else the longest prefix, which ends the search if it says ^~; else the first regex that matches;
- * else that longest prefix. A location that would cut its prefix in the middle of a segment does not match at all. An
+ * else that longest prefix. A location that cuts off a prefix (alias, strip_prefix) matches only that prefix and what is
+ * beneath it; a cut inside a segment is none. An
  * exact match is a look into a map, the longest prefix a binary search, however many there are; regexes are tried in
  * turn, some 25 ns each where PCRE2 compiles them to machine code.
  */
@@ -23,25 +24,25 @@ const struct site_conf *route_site(const struct listen_conf *listen, struct str 
     return listen->default_site;
 }
 
-static bool cuts_prefix(const struct location_conf *l)
+static bool has_alias(const struct location_conf *l)
 {
-    if (l->s.strip_prefix.n > 0)
-        return true;
     for (unsigned i = 0; i < l->n_actions; i++)
         if (l->actions[i]->kind == ACTION_FILE && l->actions[i]->u.file.alias)
             return true;
     return false;
 }
 
-bool route_cut_is_whole(const struct location_conf *l, struct str path)
+/* May what the location cuts off be cut off this path? */
+static bool can_cut(const struct location_conf *l, struct str path)
 {
-    size_t n = l->pattern.n;
-    return path.n == n || (n > 0 && l->pattern.p[n - 1] == '/') || (path.n > n && path.p[n] == '/');
+    if (l->s.strip_prefix.n > 0 && !path_is_beneath(path, l->s.strip_prefix))
+        return false;
+    return l->kind == MATCH_REGEX || !has_alias(l) || path_is_beneath(path, l->pattern);
 }
 
 static bool prefix_matches(const struct location_conf *l, struct str path)
 {
-    return str_starts(path, l->pattern) && (!cuts_prefix(l) || route_cut_is_whole(l, path));
+    return str_starts(path, l->pattern) && can_cut(l, path);
 }
 
 /* Compares a path with a pattern bytewise; a pattern that the path begins with is not greater. */
@@ -110,7 +111,9 @@ static void note_candidates(struct request *r, const struct site_conf *site, con
             why = "is not exactly this path";
         else if (prefix && !str_starts(path, l->pattern))
             why = "is not a prefix of the path";
-        else if (prefix && !prefix_matches(l, path))
+        else if (l->s.strip_prefix.n > 0 && !str_starts(path, l->s.strip_prefix))
+            why = "only matches beneath its strip_prefix";
+        else if (!can_cut(l, path))
             why = "would cut the path inside a segment";
         else if (prefix && won && won->kind == MATCH_REGEX)
             why = "matches, but a regular expression goes before a plain prefix";
@@ -135,11 +138,13 @@ const struct location_conf *route_location(struct request *r, const struct site_
     struct str path = r->target.path;
     const struct location_conf *won = map_get(&site->exact_map, path);
     memset(r->captures, 0, sizeof(r->captures));
+    if (won != NULL && !can_cut(won, path))
+        won = NULL;
     if (won == NULL) {
         won = longest_prefix(site, path);
         if (won == NULL || won->kind != MATCH_PREFIX_FINAL)
             for (unsigned i = 0; i < site->n_regex; i++)
-                if (regex_matches(r, site->regex[i])) {
+                if (can_cut(site->regex[i], path) && regex_matches(r, site->regex[i])) {
                     won = site->regex[i];
                     break;
                 }

@@ -9,7 +9,5 @@
 const struct site_conf *route_site(const struct listen_conf *listen, struct str host);
 /* Sets r->location and r->captures for r->target.path; NULL if none matches. Notes every candidate for r->trace. */
 const struct location_conf *route_location(struct request *r, const struct site_conf *site);
-/* May the prefix of this location be cut off this path (alias, strip_prefix): the cut falls on a '/' or the end? */
-bool route_cut_is_whole(const struct location_conf *l, struct str path);
 
 #endif

@@ -127,7 +127,7 @@ static struct str of_request(struct request *r, const struct template_piece *v)
     case VAR_REQUEST_METHOD:
         return r->head->method_text;
     case VAR_REQUEST_URI:
-        return r->target.raw;
+        return r->request_uri;
     case VAR_SERVER_PROTOCOL:
         return r->head->minor == 0 ? STR("HTTP/1.0") : STR("HTTP/1.1");
     case VAR_URI:

@@ -88,6 +88,26 @@ static void check_origin(const struct target *t, struct arena *a)
     }
 }
 
+/* Whatever is cut off, what is left means the rest of the path, and the query stays. */
+static void check_cuts(const struct target *t, struct arena *a)
+{
+    for (size_t n = 0; n <= t->path.n && n < 64; n++) {
+        struct str prefix = str_take(t->path, n), rest = str_skip(t->path, n);
+        struct target cut;
+        if (!path_is_beneath(t->path, prefix) || n == 0)
+            continue;
+        if (prefix.p[n - 1] == '/')
+            rest = str_skip(t->path, n - 1);
+        struct str raw = target_cut(t, prefix, a);
+        CHECK(target_parse(&cut, raw, METHOD_GET, a) == TARGET_OK && cut.form == TARGET_ORIGIN && !cut.tricky);
+        CHECK(str_eq(cut.path, rest.n > 0 ? rest : STR("/")));
+        CHECK(cut.has_query == t->has_query && str_eq(cut.query, t->query));
+    }
+    struct target made = *t;
+    CHECK(target_make(&made, t->path, a) && str_eq(made.query, t->query) && str_starts(made.raw, made.raw_path));
+    CHECK(made.raw.n == made.raw_path.n + (made.has_query ? made.query.n + 1 : 0));
+}
+
 static void check_host(struct str value)
 {
     struct str name;
@@ -114,8 +134,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct str raw = str_of(copy, size - 1);
     enum method method = (enum method)(data[0] % (METHOD_CONNECT + 1));
     if (target_parse(&t, raw, method, &a) == TARGET_OK) {
-        if (t.form == TARGET_ORIGIN || t.form == TARGET_ABSOLUTE)
+        if (t.form == TARGET_ORIGIN || t.form == TARGET_ABSOLUTE) {
             check_origin(&t, &a);
+            check_cuts(&t, &a);
+        }
         CHECK((t.form == TARGET_AUTHORITY) == (method == METHOD_CONNECT));
         CHECK(t.form != TARGET_ASTERISK || method == METHOD_OPTIONS);
     }

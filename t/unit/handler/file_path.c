@@ -37,6 +37,24 @@ static void test_an_alias_cuts_the_prefix_off(void **state)
     expect_below("\\.png$", MATCH_REGEX, true, "/x/y.png", "x/y.png");
 }
 
+static void expect_stripped(const char *strip, bool alias, const char *path, const char *want)
+{
+    struct location_conf l = { .kind = MATCH_PREFIX, .pattern = STR("/a"), .s.strip_prefix = str_c(strip) };
+    struct action a = { .kind = ACTION_FILE, .u.file.alias = alias };
+    struct str got = file_path_below(&l, &a, str_c(path));
+    if (!str_eq(got, str_c(want)))
+        fail_msg("%s without %s gives \"%.*s\", not \"%s\"", path, strip, STR_ARG(got), want);
+}
+
+static void test_strip_prefix_is_for_a_root(void **state)
+{
+    (void)state;
+    expect_stripped("/a/b", false, "/a/b/c.txt", "c.txt");
+    expect_stripped("/a/b/", false, "/a/b/c.txt", "c.txt");
+    expect_stripped("/a/b", false, "/a/b", "");
+    expect_stripped("/a/b", true, "/a/b/c.txt", "b/c.txt");
+}
+
 static void test_dotfiles_are_hidden_but_well_known(void **state)
 {
     (void)state;
@@ -111,6 +129,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_root_keeps_the_whole_path),
         cmocka_unit_test(test_an_alias_cuts_the_prefix_off),
+        cmocka_unit_test(test_strip_prefix_is_for_a_root),
         cmocka_unit_test(test_dotfiles_are_hidden_but_well_known),
         cmocka_unit_test(test_the_name_is_what_follows_the_last_slash),
         cmocka_unit_test(test_a_content_hash_in_the_name),

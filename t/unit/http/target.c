@@ -254,6 +254,61 @@ static void test_encode(void **state)
     assert_true(str_eq(t.path, path));
 }
 
+static void expect_cut(const char *raw, const char *prefix, const char *wanted)
+{
+    struct target t;
+    assert_int_equal(target_parse(&t, str_c(raw), METHOD_GET, &arena), TARGET_OK);
+    assert_true(path_is_beneath(t.path, str_c(prefix)));
+    struct str got = target_cut(&t, str_c(prefix), &arena);
+    if (!str_eq(got, str_c(wanted)))
+        fail_msg("%s without %s gave %.*s, wanted %s", raw, prefix, STR_ARG(got), wanted);
+}
+
+static void test_cut(void **state)
+{
+    (void)state;
+    expect_cut("/api/users?x=%2F", "/api", "/users?x=%2F");
+    expect_cut("/api/users", "/api/", "/users");
+    expect_cut("/api", "/api", "/");
+    expect_cut("/api?", "/api", "/?");
+    expect_cut("/api/?a", "/api/", "/?a");
+    expect_cut("/a/b", "/", "/a/b");
+    /* The rest keeps its bytes. */
+    expect_cut("/api//a%20b/%7e;v=1", "/api", "//a%20b/%7e;v=1");
+    expect_cut("/%61pi/%2f%2Fx/./y", "/api", "/%2f%2Fx/./y");
+    expect_cut("/api/http://h/x", "/api", "/http://h/x");
+    expect_cut("/api/a/../b", "/api", "/a/../b");
+    /* It would mean something else by itself. */
+    expect_cut("/x/../api/y?q", "/api", "/y?q");
+    expect_cut("/api/a/../../api/b", "/api", "/b");
+    expect_cut("//api//y", "/api", "/y");
+    expect_cut("/api%2fa%20b", "/api", "/a%20b");
+    expect_cut("http://h/api/x?y", "/api", "/x?y");
+}
+
+static void test_beneath(void **state)
+{
+    (void)state;
+    assert_true(path_is_beneath(STR("/a"), STR("/a")));
+    assert_true(path_is_beneath(STR("/a/"), STR("/a")));
+    assert_true(path_is_beneath(STR("/a/b"), STR("/a/")));
+    assert_true(path_is_beneath(STR("/a"), STR("/")));
+    assert_false(path_is_beneath(STR("/ab"), STR("/a")));
+    assert_false(path_is_beneath(STR("/a"), STR("/a/")));
+    assert_false(path_is_beneath(STR("/a.."), STR("/a")));
+    assert_false(path_is_beneath(STR("/b"), STR("/a")));
+}
+
+static void test_make(void **state)
+{
+    (void)state;
+    struct target t;
+    assert_int_equal(target_parse(&t, STR("http://h:1/a/../b?x=%20"), METHOD_GET, &arena), TARGET_OK);
+    assert_true(target_make(&t, STR("/new name?"), &arena));
+    assert_true(str_eq(t.raw, STR("/new%20name%3F?x=%20")) && str_eq(t.raw_path, STR("/new%20name%3F")));
+    assert_true(str_eq(t.query, STR("x=%20")) && str_eq(t.authority, STR("h:1")) && str_eq(t.path, STR("/new name?")));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -266,6 +321,9 @@ int main(void)
         cmocka_unit_test(test_forms),
         cmocka_unit_test(test_host),
         cmocka_unit_test(test_encode),
+        cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_beneath),
+        cmocka_unit_test(test_make),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

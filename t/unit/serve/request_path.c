@@ -155,6 +155,21 @@ static void a_prefix_that_would_be_cut_gives_way_to_a_shorter_one(void **state)
     assert_string_equal(location_of("/b"), "");
 }
 
+static void a_prefix_of_ones_own_is_all_that_matches(void **state)
+{
+    (void)state;
+    load("sites = ( { listen = \"80\"; locations = ( { match = \"/\"; respond = 201; },"
+         " { match = \"= /x/y\"; strip_prefix = \"/z\"; respond = 202; },"
+         " { match = \"/x\"; strip_prefix = \"/x/y\"; respond = 203; },"
+         " { match = \"~ \\.png$\"; strip_prefix = \"/img\"; respond = 204; } ); } );");
+    assert_string_equal(location_of("/x/y"), "/x");
+    assert_string_equal(location_of("/x/y/z"), "/x");
+    assert_string_equal(location_of("/x/yz"), "/");
+    assert_string_equal(location_of("/x"), "/");
+    assert_string_equal(location_of("/img/a.png"), "~ \\.png$");
+    assert_string_equal(location_of("/imgs/a.png"), "/");
+}
+
 /* Many prefixes of few letters, and many paths: the search finds what looking at all of them finds. */
 static void the_longest_prefix_is_found(void **state)
 {
@@ -327,6 +342,7 @@ int main(void)
         T(reroutes_are_limited),          T(refusals),           T(options_asterisk_is_about_the_server),
         T(templates),                     T(a_redirect_cannot_split_the_head),
         T(the_longest_prefix_is_found),   T(a_prefix_that_would_be_cut_gives_way_to_a_shorter_one),
+   T(a_prefix_of_ones_own_is_all_that_matches),
     };
     log_set_level(LOG_EMERG);
     return cmocka_run_group_tests(tests, NULL, NULL);
