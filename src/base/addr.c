@@ -266,6 +266,14 @@ bool cidr_has(const struct cidr *c, const struct ip *ip)
     return rest == 0 || ((c->ip.b[whole] ^ ip->b[whole]) & (0xff00 >> rest) & 0xff) == 0;
 }
 
+bool cidrs_have(const struct cidr *list, unsigned n, const struct ip *ip)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (cidr_has(&list[i], ip))
+            return true;
+    return false;
+}
+
 static struct str unix_path(const struct addr *a)
 {
     size_t head = offsetof(struct sockaddr_un, sun_path);

@@ -50,6 +50,8 @@ bool endpoint_parse(struct str s, struct endpoint *out, const char **why) MUST_U
 /* "10.0.0.0/8", "::1", "unix". Host bits beyond the prefix must be zero. */
 bool cidr_parse(struct str s, struct cidr *out, const char **why) MUST_USE;
 bool cidr_has(const struct cidr *c, const struct ip *ip);
+/* Is it in any of them? */
+bool cidrs_have(const struct cidr *list, unsigned n, const struct ip *ip);
 /* A bare address without port ("127.0.0.1", "::1"); false if s is none. */
 bool ip_parse(struct str s, struct ip *out) MUST_USE;
 struct ip ip_of(const struct sockaddr *sa);

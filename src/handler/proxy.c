@@ -405,6 +405,8 @@ static enum handled proxy_start(struct request *r)
         .authority = r->target.authority,
         .default_host = default_host(p->conf),
         .peer = r->peer,
+        .client = r->remote,
+        .request_id = request_id(r),
         .peer_trusted = r->peer_trusted,
         .secure = r->secure,
         .via = r->s->via,

@@ -83,13 +83,6 @@ void bind_sent(struct proxy *p, struct server *s)
         affinity_learn(p->upstream, p->session, s, p->loop->w->loop->now_ms);
 }
 
-/* https, by the connection or by the word of a trusted peer. */
-static bool is_secure(const struct request *r)
-{
-    const struct field *f = r->peer_trusted ? fields_get(&r->head->fields, F_X_FORWARDED_PROTO) : NULL;
-    return r->secure || (f != NULL && str_eq_nocase(f->value, STR("https")));
-}
-
 void bind_head(struct proxy *p)
 {
     struct request *r = p->r;
@@ -98,7 +91,7 @@ void bind_head(struct proxy *p)
     struct str tag = affinity_tag(p->upstream, p->t.server);
     if (tag.n == 0) /* a reload has just taken the server away */
         return;
-    struct str cookie = sticky_set_cookie(&r->arena, p->conf->sticky_cookie, tag, is_secure(r));
+    struct str cookie = sticky_set_cookie(&r->arena, p->conf->sticky_cookie, tag, r->secure);
     if (cookie.p != NULL)
         respond_field(r, F_SET_COOKIE, cookie);
 }

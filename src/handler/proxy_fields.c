@@ -108,58 +108,87 @@ static bool is_request_own(enum field_id id)
     case F_TRAILER:
     case F_TRANSFER_ENCODING:
     case F_UPGRADE:
+    case F_X_FORWARDED_FOR: /* a trusted peer's is continued */
+    case F_X_REQUEST_ID:
         return true;
     default:
         return false;
     }
 }
 
-/* Every line of the list, joined, and one more value. */
-static struct str join(struct arena *a, const struct fields *f, enum field_id id, struct str more)
+/* The address as text, in the arena; empty for a peer on a unix socket. */
+static bool print_ip(struct arena *a, const struct ip *ip, struct str *out)
 {
-    size_t n = more.n;
+    char text[IP_TEXT];
+    *out = STR_NONE;
+    if (ip->family == 0)
+        return true;
+    *out = arena_dup(a, str_of(text, ip_print(ip, text)));
+    return out->p != NULL;
+}
+
+static char *append(char *at, struct str s)
+{
+    if (s.n > 0)
+        memcpy(at, s.p, s.n);
+    return at + s.n;
+}
+
+/* The members of a list as one value: every line of that field, then two more; empty ones are left out. */
+static struct str join(struct arena *a, const struct fields *f, enum field_id id, const struct str more[2])
+{
+    size_t n = more[0].n + more[1].n + 4;
     for (const struct field *it = fields_get(f, id); it != NULL; it = fields_next(f, it))
         n += it->value.n + 2;
-    char *start = arena_alloc(a, n + 1), *at = start;
+    char *start = arena_alloc(a, n), *at = start;
     if (start == NULL)
         return STR_NONE;
-    for (const struct field *it = fields_get(f, id); it != NULL; it = fields_next(f, it)) {
-        if (it->value.n == 0)
-            continue;
-        memcpy(at, it->value.p, it->value.n);
-        at += it->value.n;
-        memcpy(at, ", ", 2);
-        at += 2;
-    }
-    if (more.n > 0)
-        memcpy(at, more.p, more.n);
-    return str_of(start, (size_t)(at - start) + more.n);
+    for (const struct field *it = fields_get(f, id); it != NULL; it = fields_next(f, it))
+        if (it->value.n > 0)
+            at = append(append(at, it->value), STR(", "));
+    for (unsigned i = 0; i < 2; i++)
+        if (more[i].n > 0)
+            at = append(append(at, more[i]), STR(", "));
+    return str_of(start, at > start ? (size_t)(at - start) - 2 : 0);
+}
+
+/* X-Forwarded-For of a trusted peer goes on with the peer; one that only names its client in Forwarded is understood. */
+static struct str forwarded_for(struct arena *a, const struct proxy_facts *facts, const struct named *named, struct str client,
+                                struct str peer)
+{
+    static const struct fields nothing;
+    const struct fields *in = &facts->head->fields;
+    bool is_kept = facts->peer_trusted && !is_named(named, field_name_of(F_X_FORWARDED_FOR));
+    if (!is_kept || (fields_get(in, F_X_FORWARDED_FOR) == NULL && str_eq(client, peer)))
+        return peer;
+    bool has_list = fields_get(in, F_X_FORWARDED_FOR) != NULL;
+    return join(a, has_list ? in : &nothing, F_X_FORWARDED_FOR, (struct str[2]){ has_list ? STR_NONE : client, peer });
 }
 
 /* Who asks: replaced for a stranger, continued for a trusted peer. A peer on a unix socket has no address to tell. */
 static bool put_forwarding(struct arena *a, const struct proxy_facts *facts, const struct named *named, struct str host,
                            struct fields *out)
 {
-    const struct fields *in = &facts->head->fields;
     bool is_kept = facts->peer_trusted;
-    if (facts->peer.family != 0) {
-        char text[IP_TEXT];
-        struct str peer = arena_dup(a, str_of(text, ip_print(&facts->peer, text)));
-        if (peer.p == NULL)
-            return false;
-        bool has_list = is_kept && fields_get(in, F_X_FORWARDED_FOR) != NULL &&
-            !is_named(named, field_name_of(F_X_FORWARDED_FOR));
-        struct str list = has_list ? join(a, in, F_X_FORWARDED_FOR, peer) : peer;
-        if (list.p == NULL)
-            return false;
+    struct str peer, client;
+    if (!print_ip(a, &facts->peer, &peer))
+        return false;
+    client = peer;
+    if (is_kept && !print_ip(a, &facts->client, &client))
+        return false;
+    struct str list = forwarded_for(a, facts, named, client, peer);
+    if (list.p == NULL && peer.n > 0)
+        return false;
+    if (list.n > 0)
         put(out, a, F_X_FORWARDED_FOR, list);
-        if (!is_kept || fields_get(out, F_X_REAL_IP) == NULL)
-            put(out, a, F_X_REAL_IP, peer);
-    }
+    if (client.n > 0 && (!is_kept || fields_get(out, F_X_REAL_IP) == NULL))
+        put(out, a, F_X_REAL_IP, client);
     if (!is_kept || fields_get(out, F_X_FORWARDED_PROTO) == NULL)
         put(out, a, F_X_FORWARDED_PROTO, facts->secure ? STR("https") : STR("http"));
     if (!is_kept || fields_get(out, F_X_FORWARDED_HOST) == NULL)
         put(out, a, F_X_FORWARDED_HOST, host);
+    if (facts->request_id.n > 0)
+        put(out, a, F_X_REQUEST_ID, facts->request_id);
     return true;
 }
 
@@ -214,8 +243,8 @@ enum proxy_fields_result proxy_request_fields(struct arena *a, const struct prox
     put(out, a, F_HOST, host);
     for (unsigned i = 0; i < in->n; i++) {
         const struct field *f = &in->v[i];
-        if (is_request_own(f->id) || f->id == F_X_FORWARDED_FOR)
-            continue; /* a trusted peer's X-Forwarded-For is continued below */
+        if (is_request_own(f->id))
+            continue;
         if (!facts->peer_trusted && is_forwarding(f))
             continue;
         if (named.n > 0 && f->id != F_VIA && is_named(&named, f->name))
@@ -225,9 +254,6 @@ enum proxy_fields_result proxy_request_fields(struct arena *a, const struct prox
         else if (!put_max_forwards(a, h, f, out))
             return PROXY_FIELDS_NO_MEMORY;
     }
-    if (facts->peer_trusted && facts->peer.family == 0 && !is_named(&named, STR("X-Forwarded-For")))
-        for (const struct field *f = fields_get(in, F_X_FORWARDED_FOR); f != NULL; f = fields_next(in, f))
-            pass(out, a, f);
     if (!put_forwarding(a, facts, &named, host, out) || !put_framing(a, h, out))
         return PROXY_FIELDS_NO_MEMORY;
     if (facts->via)

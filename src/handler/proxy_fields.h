@@ -20,7 +20,9 @@ struct proxy_facts {
     const struct head *head;
     struct str authority;     /* of an absolute-form target; empty: the Host field counts */
     struct str default_host;  /* if the request has neither */
-    struct ip peer;           /* the socket's other end */
+    struct ip peer;           /* who speaks to weir */
+    struct ip client;         /* the peer, or whom it names, being trusted */
+    struct str request_id;
     bool peer_trusted;        /* what it says of the client before it is kept */
     bool secure;
     bool via;

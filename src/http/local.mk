@@ -10,6 +10,8 @@ src_libhttp_a_SOURCES = \
 	src/http/date.h \
 	src/http/fields.c \
 	src/http/fields.h \
+	src/http/forwarded.c \
+	src/http/forwarded.h \
 	src/http/h1_chunk.c \
 	src/http/h1_frame.c \
 	src/http/h1_line.c \

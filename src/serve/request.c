@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "http/forwarded.h"
 #include "serve/access_log.h"
 #include "serve/filter.h"
 #include "serve/handler.h"
@@ -139,27 +140,34 @@ static enum step_result step_check(struct request *r)
     return STEP_NEXT;
 }
 
-static bool any_has(const struct cidr *list, unsigned n, const struct ip *ip)
-{
-    for (unsigned i = 0; i < n; i++)
-        if (cidr_has(&list[i], ip))
-            return true;
-    return false;
-}
-
 static bool is_denied(const struct request *r)
 {
     const struct scope_conf *s = r->s;
-    if (any_has(s->deny, s->n_deny, &r->remote))
+    if (cidrs_have(s->deny, s->n_deny, &r->remote))
         return true;
-    return s->has_allow && !any_has(s->allow, s->n_allow, &r->remote);
+    return s->has_allow && !cidrs_have(s->allow, s->n_allow, &r->remote);
+}
+
+/* What a trusted peer says of the client that it speaks for. */
+static void believe_peer(struct request *r)
+{
+    const struct fields *f = &r->head->fields;
+    struct forwarded said = forwarded_read(f, &r->peer, r->site->trusted, r->site->n_trusted);
+    r->remote = said.client;
+    if (said.has_scheme)
+        r->secure = said.is_https;
+    const struct field *id = fields_get(f, F_X_REQUEST_ID);
+    if (id != NULL && is_request_id(id->value))
+        r->id = id->value;
 }
 
 static void choose_site(struct request *r)
 {
     r->site = route_site(r->listen, r->host);
     r->s = r->site->s;
-    r->peer_trusted = any_has(r->site->trusted, r->site->n_trusted, &r->peer);
+    r->peer_trusted = cidrs_have(r->site->trusted, r->site->n_trusted, &r->peer);
+    if (r->peer_trusted)
+        believe_peer(r);
     if (r->trace) {
         for (unsigned i = 0; i < r->listen->n_sites; i++)
             if (r->listen->sites[i] != r->site)
@@ -321,10 +329,18 @@ static uint64_t next_random(struct worker *w)
 
 struct str request_id(struct request *r)
 {
-    if (r->id.n == 0)
-        r->id = arena_printf(&r->arena, "%016llx%016llx", (unsigned long long)next_random(r->w),
-                             (unsigned long long)next_random(r->w));
-    return r->id;
+    enum { DIGITS = 32 };
+    if (r->id.n > 0)
+        return r->id;
+    char *text = arena_alloc(&r->arena, DIGITS);
+    if (text == NULL)
+        return STR_NONE;
+    for (unsigned i = 0; i < DIGITS; i += 16) {
+        uint64_t z = next_random(r->w);
+        for (unsigned j = 0; j < 16; j++)
+            text[i + j] = "0123456789abcdef"[z >> (60 - 4 * j) & 15];
+    }
+    return r->id = str_of(text, DIGITS);
 }
 
 /* The request line for logs, escaped; whatever of it is known. */
@@ -351,7 +367,7 @@ void request_log(const struct request *r, enum log_level level, int error, const
     if (n < 0)
         return;
     size_t line_n = print_request_line(r, line, sizeof(line));
-    size_t client_n = ip_print(&r->peer, client);
+    size_t client_n = ip_print(&r->remote, client);
     if (error != 0)
         snprintf(cause, sizeof(cause), " (%d: %s)", error, strerrordesc_np(error) ? strerrordesc_np(error) : "unknown");
     struct str up = r->upstream_addr;

@@ -96,8 +96,8 @@ struct request {
     struct trace *trace;
 
     /* who asks */
-    struct ip remote;                /* the peer, or what a trusted peer says */
-    struct ip peer;                  /* the socket's other end */
+    struct ip remote;                /* the client: the peer, or whom a trusted peer names (once the site is known) */
+    struct ip peer;                  /* who speaks to us: the socket's other end */
     int fd;                          /* for $server_addr; -1: none */
     const struct listen_conf *listen;
     bool secure;                     /* https, by the connection or by a trusted peer */
@@ -169,7 +169,8 @@ void request_reroute(struct request *r, struct str path);
 void request_want_body(struct request *r);
 /* After handler->body returned IO_AGAIN: it may be called again. */
 void request_body_resume(struct request *r);
-/* 32 lower-case hexadecimal digits, unique to the request; made when first asked for. Empty: out of memory. */
+/* X-Request-ID of a trusted peer; else 32 lower-case hexadecimal digits, unique to the request, made when first asked
+ * for. Empty: out of memory. */
 struct str request_id(struct request *r);
 /* Bytes the client could take now without IO_AGAIN (an estimate; 0 if it is blocked). */
 static inline size_t request_room(const struct request *r)

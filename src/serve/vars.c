@@ -23,6 +23,11 @@ static struct str address(struct request *r, const struct ip *ip)
     return arena_dup(&r->arena, str_of(text, ip_print(ip, text)));
 }
 
+static struct str port(struct request *r, const struct ip *ip)
+{
+    return ip->port > 0 ? number(r, ip->port) : STR_NONE;
+}
+
 static struct str field_value(const struct fields *fields, struct str name)
 {
     const struct field *f = fields_find(fields, name);
@@ -148,12 +153,16 @@ static struct str of_connection(struct request *r, const struct template_piece *
         return number(r, r->nth);
     case VAR_PID:
         return number(r, (uint64_t)getpid());
+    case VAR_REALIP_REMOTE_ADDR:
+        return address(r, &r->peer);
+    case VAR_REALIP_REMOTE_PORT:
+        return port(r, &r->peer);
     case VAR_REMOTE_ADDR:
         return address(r, &r->remote);
     case VAR_REQUEST_ID:
         return request_id(r);
     case VAR_REMOTE_PORT:
-        return number(r, r->remote.port);
+        return port(r, &r->remote);
     case VAR_SERVER_ADDR:
         return local_address(r, false);
     case VAR_SERVER_NAME:

@@ -8,6 +8,11 @@ t_fuzz_conf_SOURCES = t/fuzz/conf.c
 t_fuzz_conf_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)
 t_fuzz_conf_LDADD = src/libconf.a $(FUZZ_LIBS)
 
+noinst_PROGRAMS += t/fuzz/forwarded
+t_fuzz_forwarded_SOURCES = t/fuzz/forwarded.c
+t_fuzz_forwarded_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)
+t_fuzz_forwarded_LDADD = $(FUZZ_LIBS)
+
 noinst_PROGRAMS += t/fuzz/h1_read
 t_fuzz_h1_read_SOURCES = t/fuzz/h1_read.c
 t_fuzz_h1_read_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)

@@ -112,14 +112,31 @@ static void a_trusted_peer_is_continued(void **state)
 {
     (void)state;
     facts.peer_trusted = true;
+    facts.client = facts.peer;
+    facts.request_id = STR("1");
     assert_string_equal(
         request("GET / HTTP/1.1\r\nHost: h.test\r\nX-Forwarded-For: 1.1.1.1\r\nx-forwarded-for: 2.2.2.2\r\n"
                 "X-Forwarded-Proto: https\r\nX-Forwarded-Host: first.test\r\nX-Real-IP: 3.3.3.3\r\n"
                 "Forwarded: for=1.1.1.1\r\nX-Request-ID: 1\r\n\r\n"),
         "Host: h.test\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: first.test\r\nX-Real-IP: 3.3.3.3\r\n"
-        "Forwarded: for=1.1.1.1\r\nX-Request-ID: 1\r\n"
-        "X-Forwarded-For: 1.1.1.1, 2.2.2.2, 192.0.2.7\r\n" VIA);
-    assert_string_equal(request("GET / HTTP/1.1\r\nHost: h.test\r\n\r\n"), "Host: h.test\r\n" OWN VIA);
+        "Forwarded: for=1.1.1.1\r\n"
+        "X-Forwarded-For: 1.1.1.1, 2.2.2.2, 192.0.2.7\r\nX-Request-ID: 1\r\n" VIA);
+    assert_string_equal(request("GET / HTTP/1.1\r\nHost: h.test\r\n\r\n"),
+                        "Host: h.test\r\n" OWN "X-Request-ID: 1\r\n" VIA);
+}
+
+static void the_client_of_forwarded_is_told_in_both_ways(void **state)
+{
+    (void)state;
+    facts.peer_trusted = true;
+    facts.via = false;
+    assert_true(ip_parse(STR("2001:db8::9"), &facts.client));
+    const char *text = "GET / HTTP/1.1\r\nHost: h.test\r\nForwarded: for=\"[2001:db8::9]\"\r\n\r\n";
+    assert_string_equal(request(text), "Host: h.test\r\nForwarded: for=\"[2001:db8::9]\"\r\n"
+                                       "X-Forwarded-For: 2001:db8::9, 192.0.2.7\r\nX-Real-IP: 2001:db8::9\r\n"
+                                       "X-Forwarded-Proto: http\r\nX-Forwarded-Host: h.test\r\n");
+    facts.peer = (struct ip){ 0 };
+    assert_non_null(strstr(request(text), "\r\nX-Forwarded-For: 2001:db8::9\r\n"));
 }
 
 static void addresses_of_every_kind(void **state)
@@ -264,6 +281,7 @@ int main(void)
         T(what_weir_says_cannot_be_nominated_away),
         T(a_stranger_cannot_say_who_asks),
         T(a_trusted_peer_is_continued),
+        T(the_client_of_forwarded_is_told_in_both_ways),
         T(addresses_of_every_kind),
         T(host_of_target_field_or_upstream),
         T(max_forwards_counts_down_for_options_only),

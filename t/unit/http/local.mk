@@ -16,6 +16,10 @@ check_PROGRAMS += t/unit/http/fields
 t_unit_http_fields_SOURCES = t/unit/http/fields.c
 t_unit_http_fields_LDADD = $(HTTP_TEST_LIBS)
 
+check_PROGRAMS += t/unit/http/forwarded
+t_unit_http_forwarded_SOURCES = t/unit/http/forwarded.c
+t_unit_http_forwarded_LDADD = $(HTTP_TEST_LIBS)
+
 check_PROGRAMS += t/unit/http/h1_chunk
 t_unit_http_h1_chunk_SOURCES = t/unit/http/h1_chunk.c t/unit/http/h1_rows.h
 t_unit_http_h1_chunk_LDADD = $(HTTP_TEST_LIBS)
