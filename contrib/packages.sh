@@ -40,6 +40,7 @@ packages_to_test() {
     need python3-hypothesis module hypothesis
     need python3-websockets module websockets
     need nodejs has node
+    need npm has npm
     need strace has strace
     need xz-utils has xz
     need brotli has brotli

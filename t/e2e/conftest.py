@@ -30,6 +30,7 @@ backend(handler=None) → a recording origin (wire.Backend): .addr, .port, .targ
 raw_backend(script) → script(conn) for each connection: conn.head() .read(n) .send(b) .fin() .rst() .wait_close().
     harness.backends.serve(b"HTTP/1.1 …", then="close"|"rst"|"stall"|"again") is the usual script.
 node(script) → a Node process that listens on process.env.PORT: .addr, .pid, .log().
+app(NAME, port=0, VARIABLE=value…) → the same of an application in t/apps (see harness.apps).
 dead → .addr of a port that refuses connections.
 free_port() → a port number nobody uses. scaled(s), wait_for(what, s, probe): harness.util.
 
@@ -45,7 +46,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "suites", "common"))
 sys.path.insert(0, HERE)
 
-from harness import backends, server, util  # noqa: E402
+from harness import apps, backends, server, util  # noqa: E402
 
 LONG = os.environ.get("WEIR_LONG") == "1"
 
@@ -117,6 +118,11 @@ def node():
 
 
 @pytest.fixture
+def app():
+    yield from _factory(apps.serve, lambda n: n.close())
+
+
+@pytest.fixture
 def dead():
     port = util.DeadPort()
     yield port
@@ -124,7 +130,7 @@ def dead():
 
 
 @pytest.fixture
-def weir(backend, raw_backend, node):  # named so that backends outlive the server under test
+def weir(backend, raw_backend, node, app):  # named so that backends outlive the server under test
     def close(w):
         print("error log of weir on %s:\n%s" % (w.ports, w.errors()[-8000:]))  # pytest shows it for a failed test
         w.close()
