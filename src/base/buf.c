@@ -160,6 +160,27 @@ int buf_iov(const struct buf *b, struct iovec *iov, int max)
     return n;
 }
 
+int buf_iov_from(const struct buf *b, struct buf_at *at, struct iovec *iov, int max)
+{
+    int n = 0;
+    if (at->node == NULL)
+        *at = (struct buf_at){ .node = b->first };
+    while (at->node != NULL && at->node->kind == CHUNK_MEMORY && n < max) {
+        const struct buf_node *node = at->node;
+        size_t len = node->u.memory.to - node->u.memory.from - (size_t)at->taken;
+        if (len > 0) {
+            iov[n].iov_base = (char *)(uintptr_t)node->data + node->u.memory.from + at->taken;
+            iov[n].iov_len = len;
+            n++;
+        }
+        at->taken += len;
+        if (node->next == NULL)
+            break;
+        *at = (struct buf_at){ .node = node->next };
+    }
+    return n;
+}
+
 /* Takes up to n bytes off the front of a node; true when nothing is left of it. */
 static bool node_skip(struct buf_node *node, uint64_t *n)
 {

@@ -49,6 +49,13 @@ struct chunk buf_peek(const struct buf *b);
 /* Up to max leading memory pieces as iovecs (stops at a file range). Returns how many. */
 struct iovec;
 int buf_iov(const struct buf *b, struct iovec *iov, int max);
+/* A place in a buf to which only is added; zeroed: its beginning. */
+struct buf_at {
+    const struct buf_node *node;
+    uint64_t taken;
+};
+/* The same from `at` on, which moves behind them; what was taken stays in the buf. */
+int buf_iov_from(const struct buf *b, struct buf_at *at, struct iovec *iov, int max);
 /* Drops n bytes from the front; releases what is used up. */
 void buf_skip(struct buf *b, struct block_pool *pool, uint64_t n);
 /* Drops everything. */

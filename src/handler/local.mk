@@ -24,6 +24,7 @@ src_libhandler_a_SOURCES = \
 	src/handler/proxy.h \
 	src/handler/proxy_answer.c \
 	src/handler/proxy_bind.c \
+	src/handler/proxy_body.c \
 	src/handler/proxy_fields.c \
 	src/handler/proxy_fields.h \
 	src/handler/proxy_target.c \

@@ -121,7 +121,7 @@ static void end(struct proxy *p)
     p->is_over = true;
 }
 
-static void give_up(struct proxy *p, enum fail f, int error, const char *detail)
+void proxy_give_up(struct proxy *p, enum fail f, int error, const char *detail)
 {
     end(p);
     request_fail(p->r, f, error, detail);
@@ -129,7 +129,7 @@ static void give_up(struct proxy *p, enum fail f, int error, const char *detail)
 
 static void on_queue_timeout(struct deadline *d)
 {
-    give_up(container_of(d, struct proxy, wait), FAIL_QUEUE_TIMEOUT, 0, NULL);
+    proxy_give_up(container_of(d, struct proxy, wait), FAIL_QUEUE_TIMEOUT, 0, NULL);
 }
 
 static void on_granted(void *user, struct server *s)
@@ -140,7 +140,7 @@ static void on_granted(void *user, struct server *s)
     if (s != NULL)
         try_start(p, s, false);
     else
-        give_up(p, FAIL_NO_SERVER, 0, "the server it belongs to");
+        proxy_give_up(p, FAIL_NO_SERVER, 0, "the server it belongs to");
 }
 
 static void wait_in_queue(struct proxy *p)
@@ -155,7 +155,7 @@ static void wait_in_queue(struct proxy *p)
         if (s != NULL)
             try_start(p, s, false);
         else
-            give_up(p, FAIL_NO_SERVER, 0, "the server it belongs to");
+            proxy_give_up(p, FAIL_NO_SERVER, 0, "the server it belongs to");
         break;
     case QUEUE_WAITS:
         r->doing = "waiting for a free slot";
@@ -163,10 +163,10 @@ static void wait_in_queue(struct proxy *p)
         deadline_set(l, &p->wait, DEADLINE_QUEUE, r->s->timeouts.queue, on_queue_timeout);
         break;
     case QUEUE_REFUSED:
-        give_up(p, FAIL_QUEUE_FULL, 0, NULL);
+        proxy_give_up(p, FAIL_QUEUE_FULL, 0, NULL);
         break;
     case QUEUE_NO_MEMORY:
-        give_up(p, FAIL_NO_MEMORY, 0, NULL);
+        proxy_give_up(p, FAIL_NO_MEMORY, 0, NULL);
         break;
     }
 }
@@ -208,17 +208,17 @@ static bool hold(struct proxy *p)
     return true;
 }
 
-static void next_try(struct proxy *p)
+void proxy_ask(struct proxy *p)
 {
     if (!ask_server(p) && !hold(p))
-        give_up(p, FAIL_NO_SERVER, 0, NULL);
+        proxy_give_up(p, FAIL_NO_SERVER, 0, NULL);
 }
 
 static void on_held(struct deadline *d)
 {
     struct proxy *p = container_of(d, struct proxy, wait);
     p->r->doing = NULL;
-    next_try(p);
+    proxy_ask(p);
 }
 
 /* redispatch = false: the second is over. */
@@ -226,7 +226,7 @@ static void on_wait(struct deadline *d)
 {
     struct proxy *p = container_of(d, struct proxy, wait);
     if (!ask_server(p))
-        give_up(p, FAIL_NO_SERVER, 0, "the server it was sent to");
+        proxy_give_up(p, FAIL_NO_SERVER, 0, "the server it was sent to");
 }
 
 static bool remember_tried(struct proxy *p, struct server *s)
@@ -281,7 +281,7 @@ void proxy_failed(struct proxy *p, enum fail f, int error, const char *detail)
     bool is_unaccepted = may && fail_row(f)->retry == RETRY_UNSENT;
     if (!may || p->retries >= p->conf->retries) {
         if (!is_unaccepted || !hold(p))
-            give_up(p, f, error, detail);
+            proxy_give_up(p, f, error, detail);
         return;
     }
     if (!p->conf->redispatch) {
@@ -293,19 +293,19 @@ void proxy_failed(struct proxy *p, enum fail f, int error, const char *detail)
     }
     p->query.bound = NULL;
     if (!remember_tried(p, s)) {
-        give_up(p, FAIL_NO_MEMORY, 0, NULL);
+        proxy_give_up(p, FAIL_NO_MEMORY, 0, NULL);
         return;
     }
     if (!pick_is_possible(p->upstream, &p->query)) {
         p->retries += !is_unaccepted;
         if (!hold(p))
-            give_up(p, f, error, detail);
+            proxy_give_up(p, f, error, detail);
         return;
     }
     p->retries++;
     request_log(p->r, LOG_WARN, error, "%s: another server is asked", fail_row(f)->symbol);
     if (!ask_server(p)) /* it has gone this very moment */
-        give_up(p, f, error, detail);
+        proxy_give_up(p, f, error, detail);
 }
 
 /* --- the handler --- */
@@ -364,6 +364,7 @@ static struct proxy *proxy_new(struct request *r)
     p->query.is_tunnel = p->is_websocket;
     p->is_idempotent = method_is_idempotent(r->head->method);
     p->is_body_complete = r->head->body == BODY_NONE;
+    p->is_chunked = r->head->body == BODY_CHUNKED;
     r->handler_data = p;
     return p;
 }
@@ -439,9 +440,9 @@ static enum handled proxy_start(struct request *r)
     }
     p->head = h1_write_request(&r->arena, r->head->method_text, target, &fields);
     if (p->head.p == NULL)
-        give_up(p, FAIL_NO_MEMORY, 0, NULL);
+        proxy_give_up(p, FAIL_NO_MEMORY, 0, NULL);
     else
-        next_try(p);
+        body_begin(p, target, &fields);
     return HANDLED;
 }
 
@@ -450,39 +451,6 @@ static struct proxy *proxy_of(struct request *r)
     struct proxy *p = r->handler_data;
     MAGIC_CHECK(p, PROXY_MAGIC);
     return p;
-}
-
-/* Keeps the body for another attempt while that is possible. */
-static void keep_body(struct proxy *p, struct str bytes)
-{
-    struct block_pool *blocks = &p->loop->w->loop->blocks;
-    if (p->is_body_lost || bytes.n == 0)
-        return;
-    bool is_worth = p->is_idempotent && p->kept.n + bytes.n <= PROXY_KEEP && !p->r->head_sent;
-    if (is_worth && buf_add(&p->kept, blocks, bytes))
-        return;
-    buf_clear(&p->kept, blocks);
-    p->is_body_lost = true;
-}
-
-static enum io proxy_body(struct request *r, struct str bytes, bool last)
-{
-    struct proxy *p = proxy_of(r);
-    if (p->is_over)
-        return IO_OK;
-    keep_body(p, bytes);
-    p->is_body_complete |= last;
-    if (p->t.uc == NULL) { /* between two attempts */
-        p->is_body_paused = !last;
-        return last ? IO_OK : IO_AGAIN;
-    }
-    if (p->t.send_broke)
-        return IO_OK;
-    enum io io = try_send_body(p, bytes, last);
-    if (p->is_over || p->t.send_broke || last)
-        return IO_OK;
-    p->is_body_paused = io == IO_AGAIN;
-    return io == IO_AGAIN ? IO_AGAIN : IO_OK;
 }
 
 static void proxy_resume(struct request *r)
@@ -537,7 +505,7 @@ const struct handler proxy_handler = {
     .close = proxy_close,
     .drain = proxy_drain,
     .start = proxy_start,
-    .body = proxy_body,
+    .body = body_take,
     .resume = proxy_resume,
     .abort = proxy_abort,
 };

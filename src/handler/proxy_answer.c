@@ -163,8 +163,8 @@ static void complete(struct proxy *p, struct str last, bool is_clean)
         proxy_failed(p, FAIL_NO_MEMORY, 0, NULL);
         return;
     }
-    bool is_reusable = is_clean && t->in.head.keep_alive && p->is_body_complete && !t->send_broke &&
-        conn_queued(&t->uc->c) == 0;
+    bool is_reusable = is_clean && t->in.head.keep_alive && p->is_body_complete && t->has_sent_kept &&
+        !t->send_broke && conn_queued(&t->uc->c) == 0;
     if (is_reusable && t->is_blocked)
         conn_want_read(&t->uc->c, true);
     proxy_note(p, t->in.head.status);

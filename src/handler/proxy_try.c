@@ -74,6 +74,7 @@ void try_arm(struct proxy *p)
 
 /* --- sending --- */
 
+/* The client's turn again. */
 static void resume_body(struct proxy *p)
 {
     if (!p->is_body_paused)
@@ -114,18 +115,6 @@ void try_send_broke(struct proxy *p, int error)
     }
 }
 
-static void after_write(struct proxy *p, enum io io)
-{
-    if (io != IO_OK && io != IO_AGAIN) {
-        try_send_broke(p, errno);
-        return;
-    }
-    note_sent(p);
-    if (io == IO_OK)
-        resume_body(p); /* it may have been stopped between two attempts */
-    try_arm(p);
-}
-
 static struct iovec iov_of(struct str s)
 {
     return (struct iovec){ .iov_base = (void *)(uintptr_t)s.p, .iov_len = s.n };
@@ -135,12 +124,79 @@ static struct iovec iov_of(struct str s)
 static struct str body_frame(const struct proxy *p, size_t n, bool last, char *size, struct iovec *before)
 {
     *before = (struct iovec){ 0 };
-    if (p->r->head->body != BODY_CHUNKED)
+    if (!p->is_chunked)
         return STR_NONE;
     if (n == 0)
         return last ? STR("0\r\n\r\n") : STR_NONE;
     *before = iov_of(str_of(size, h1_chunk_head(size, n)));
     return last ? STR("\r\n0\r\n\r\n") : STR("\r\n");
+}
+
+/* What is kept, from where this attempt is in it; what does not go out in one write is for the next. */
+enum { KEPT_IOV = PROXY_KEEP / LOOP_BLOCK + 2 }; /* a block holds a little less than its size */
+
+static int kept_iov(struct proxy *p, struct iovec *iov, char *size)
+{
+    struct proxy_try *t = &p->t;
+    int n = buf_iov_from(&p->kept, &t->kept_at, iov + 1, KEPT_IOV);
+    size_t bytes = 0;
+    for (int i = 1; i <= n; i++)
+        bytes += iov[i].iov_len;
+    t->n_kept_sent += bytes;
+    t->has_sent_kept = t->n_kept_sent == p->kept.n;
+    struct str after = body_frame(p, bytes, p->is_body_complete && t->has_sent_kept, size, &iov[0]);
+    iov[n + 1] = iov_of(after);
+    return n + 2;
+}
+
+/* What will not be sent a second time need not be kept. */
+static void drop_sent(struct proxy *p)
+{
+    struct proxy_try *t = &p->t;
+    if (p->is_idempotent || !t->is_connected || t->n_kept_sent == 0)
+        return;
+    p->is_body_lost = true;
+    buf_skip(&p->kept, &p->loop->w->loop->blocks, t->n_kept_sent);
+    t->n_kept_sent = 0;
+    t->kept_at = (struct buf_at){ 0 };
+}
+
+/* What was written is out: the rest of what is kept, a bounded part of it in each turn, then what the client has. */
+static void go_on(struct proxy *p)
+{
+    enum { PIECES = 16 };
+    struct proxy_try *t = &p->t;
+    char size[H1_CHUNK_HEAD];
+    struct iovec iov[KEPT_IOV + 2];
+    for (unsigned i = 0; !t->has_sent_kept && !t->send_broke; i++) {
+        if (i == PIECES) {
+            conn_want_drained(&t->uc->c);
+            return;
+        }
+        drop_sent(p);
+        enum io io = conn_writev(&t->uc->c, iov, kept_iov(p, iov, size));
+        if (io != IO_OK && io != IO_AGAIN) {
+            try_send_broke(p, errno);
+            return;
+        }
+        note_sent(p);
+        if (io == IO_AGAIN)
+            return;
+    }
+    drop_sent(p);
+    resume_body(p); /* it may have been stopped between two attempts */
+}
+
+static void after_write(struct proxy *p, enum io io)
+{
+    if (io != IO_OK && io != IO_AGAIN) {
+        try_send_broke(p, errno);
+        return;
+    }
+    note_sent(p);
+    if (io == IO_OK)
+        go_on(p);
+    try_arm(p);
 }
 
 enum io try_send_body(struct proxy *p, struct str bytes, bool last)
@@ -158,17 +214,11 @@ enum io try_send_body(struct proxy *p, struct str bytes, bool last)
 /* The head, and of the body what has come already. */
 static void send_request(struct proxy *p)
 {
-    enum { KEPT_IOV = PROXY_KEEP / LOOP_BLOCK + 2 }; /* a block holds a little less than its size */
     char size[H1_CHUNK_HEAD];
     struct iovec iov[KEPT_IOV + 3];
     struct conn *c = &p->t.uc->c;
-    int n = 0;
-    iov[n++] = iov_of(p->head);
-    if (p->kept.n > 0 || p->is_body_complete) {
-        struct str after = body_frame(p, (size_t)p->kept.n, p->is_body_complete, size, &iov[1]);
-        n = 2 + buf_iov(&p->kept, iov + 2, KEPT_IOV);
-        iov[n++] = iov_of(after);
-    }
+    iov[0] = iov_of(p->head);
+    int n = 1 + kept_iov(p, iov + 1, size);
     conn_want_read(c, true);
     after_write(p, conn_writev(c, iov, n));
 }
@@ -191,7 +241,7 @@ static void on_drained(struct conn *c)
 {
     struct proxy *p = proxy_of(c);
     note_sent(p);
-    resume_body(p);
+    go_on(p);
     try_arm(p);
 }
 

@@ -2,6 +2,7 @@
 /*
  * The proxy's own parts, between its files only:
  *   proxy.c         the request: which server, how often, what is told to the client and the log when it fails
+ *   proxy_body.c    the request's body: collected, kept, passed on
  *   proxy_try.c     one attempt on the way out: connection, request head, body, deadlines
  *   proxy_answer.c  one attempt on the way back: the answer's head and body
  *   proxy_bind.c    whom the request belongs to: hash keys, sticky sessions
@@ -45,6 +46,9 @@ struct proxy_try {
     uint64_t idle_ms;          /* how long the connection may be kept afterwards */
     size_t read_size;
     unsigned n_interim;
+    struct buf_at kept_at;     /* in the proxy's `kept`: what has gone out of it */
+    uint64_t n_kept_sent;
+    bool has_sent_kept : 1;    /* all of it; what comes now goes out as it comes */
     bool is_reused : 1;
     bool is_connected : 1;     /* the kernel has taken a byte of the request */
     bool has_answered : 1;     /* a byte of the answer has come */
@@ -61,6 +65,8 @@ struct proxy {
     struct upstream *upstream;
     struct str head;           /* the request as it is sent */
     struct h1_limits limits;   /* of answers; borrowed by the reader */
+    struct fields fields;      /* of the request, while its body is collected */
+    struct str target;
     struct buf kept;           /* the body so far */
     struct server **tried;
     struct pick_query query;   /* who may serve it; the queue's while there is an entry */
@@ -80,6 +86,8 @@ struct proxy {
     bool is_websocket : 1;
     bool is_idempotent : 1;
     bool is_body_lost : 1;     /* bytes of it are gone: it cannot be sent again */
+    bool is_chunked : 1;       /* the body, as it is sent */
+    bool is_collecting : 1;    /* no server is asked yet */
     bool is_body_complete : 1; /* all of it has come from the client */
     bool is_body_paused : 1;   /* the client was told to wait */
     bool was_replayed : 1;     /* after a kept connection died */
@@ -89,12 +97,22 @@ struct proxy {
 #define PROXY_MAGIC 0x50524f58u
 
 /* proxy.c */
+/* Asks for a server, now that there is something to send. */
+void proxy_ask(struct proxy *p);
+/* The request fails, and nothing of it is tried again. */
+void proxy_give_up(struct proxy *p, enum fail f, int error, const char *detail);
 /* The attempt has failed: another one, or the request fails. */
 void proxy_failed(struct proxy *p, enum fail f, int error, const char *detail);
 /* Lets go of connection, slot, place in the queue and timer. is_reusable: the connection may serve another request. */
 void proxy_release(struct proxy *p, bool is_reusable);
 /* A line of the lists for the access log. */
 void proxy_note(struct proxy *p, uint16_t status);
+
+/* proxy_body.c */
+/* p->head is ready: collects the body first where that is wanted (buffer_request), else asks for a server. */
+void body_begin(struct proxy *p, struct str target, const struct fields *fields);
+/* The handler's `body`. */
+enum io body_take(struct request *r, struct str bytes, bool last) MUST_USE;
 
 /* proxy_try.c */
 /* Begins an attempt on a server whose slot has been taken. */

@@ -96,7 +96,7 @@ static bool wants_bytes(const struct client *c)
         return !c->close_after;
     if (!c->x->has_head)
         return true;
-    if (r->body_complete || c->x->body_blocked)
+    if (r->body_complete || (c->x->body_blocked && !r->ended)) /* after the end nobody is left to say go on */
         return false;
     return r->body_wanted || (r->ended && r->drained && !c->close_after);
 }

@@ -99,6 +99,47 @@ static void small_pieces_share_a_block(void **state)
     block_pool_free(&pool);
 }
 
+/* Pieces of any size are read once each, in order, while more is added behind. */
+static void a_place_moves_over_what_stays(void **state)
+{
+    (void)state;
+    struct block_pool pool;
+    block_pool_init(&pool, 128, 8);
+    struct buf b = { 0 };
+    struct buf_at at = { 0 }, second;
+    struct iovec iov[3];
+    char model[3000];
+    size_t added = 0, read = 0;
+    assert_int_equal(buf_iov_from(&b, &at, iov, 3), 0);
+    for (int round = 0; read < sizeof model; round++) {
+        size_t more = (size_t)rand() % 150;
+        more = more < sizeof model - added ? more : sizeof model - added;
+        for (size_t i = 0; i < more; i++)
+            model[added + i] = (char)rand();
+        assert_true(buf_add(&b, &pool, str_of(model + added, more)));
+        added += more;
+        second = (struct buf_at){ 0 };
+        assert_int_equal(buf_iov_from(&b, &second, iov, 1), added > 0);
+        if (added > 0)
+            assert_memory_equal(iov[0].iov_base, model, iov[0].iov_len);
+        int n = round % 3 == 0 ? 0 : buf_iov_from(&b, &at, iov, 1 + rand() % 3);
+        for (int i = 0; i < n; i++) {
+            assert_true(iov[i].iov_len > 0);
+            assert_memory_equal(iov[i].iov_base, model + read, iov[i].iov_len);
+            read += iov[i].iov_len;
+        }
+        assert_true(read <= added);
+    }
+    assert_int_equal(buf_iov_from(&b, &at, iov, 3), 0);
+    assert_int_equal(b.n, sizeof model);
+    buf_skip(&b, &pool, 100); /* a new beginning */
+    at = (struct buf_at){ 0 };
+    assert_int_equal(buf_iov_from(&b, &at, iov, 1), 1);
+    assert_memory_equal(iov[0].iov_base, model + 100, iov[0].iov_len);
+    buf_clear(&b, &pool);
+    block_pool_free(&pool);
+}
+
 static void ranges_and_memory_keep_their_order(void **state)
 {
     (void)state;
@@ -206,6 +247,7 @@ int main(void)
         cmocka_unit_test(ranges_and_memory_keep_their_order),
         cmocka_unit_test(a_lease_ends_once_however_it_ends),
         cmocka_unit_test(blocks_go_back_to_the_pool),
+        cmocka_unit_test(a_place_moves_over_what_stays),
         cmocka_unit_test(out_of_memory_adds_nothing),
     };
     return cmocka_run_group_tests_name("base/buf", tests, NULL, NULL);
