@@ -13,7 +13,10 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "base/utf8.h"
 
 enum { LINE = 4096 };
 
@@ -108,4 +111,62 @@ size_t log_escape(char *out, size_t cap, struct str s)
         out[n++] = hex[c & 15];
     }
     return n;
+}
+
+size_t log_escape_json(char *out, size_t cap, struct str s)
+{
+    static const char hex[] = "0123456789abcdef";
+    size_t n = 0;
+    while (s.n > 0) {
+        unsigned char c = (unsigned char)s.p[0];
+        size_t plain = c >= 0x80 ? utf8_length(s) : c >= 0x20 && c != '"' && c != '\\' && c != 0x7f;
+        const char escape[6] = { '\\', 'u', '0', '0', hex[c >> 4], hex[c & 15] };
+        size_t size = plain > 0 ? plain : sizeof escape;
+        if (n + size > cap)
+            break;
+        memcpy(out + n, plain > 0 ? s.p : escape, size);
+        n += size;
+        s = str_skip(s, plain > 0 ? plain : 1);
+    }
+    return n;
+}
+
+/* The second is printed once for all lines of a thread in it. */
+static const char *time_text(enum log_style style, time_t now)
+{
+    static _Thread_local char text[32];
+    static _Thread_local time_t second;
+    static _Thread_local enum log_style printed;
+    if (now != second || style != printed || text[0] == '\0') {
+        struct tm tm;
+        (void)(style == LOG_STYLE_JSON ? gmtime_r(&now, &tm) : localtime_r(&now, &tm));
+        (void)strftime(text, sizeof text, style == LOG_STYLE_JSON ? "%Y-%m-%dT%H:%M:%S" : "%Y/%m/%d %H:%M:%S", &tm);
+        second = now;
+        printed = style;
+    }
+    return text;
+}
+
+size_t log_line_print(char *out, size_t cap, enum log_style style, uint64_t wall_ms, enum log_level level,
+                      const char *thread, struct str text)
+{
+    const char *when = time_text(style, (time_t)(wall_ms / 1000)), *name = log_level_name(level);
+    bool is_json = style == LOG_STYLE_JSON;
+    struct str end = is_json ? STR("\"}\n") : STR("\n");
+    int head = is_json ? snprintf(out, cap, "{\"time\":\"%s.%03uZ\",\"level\":\"%s\",\"pid\":%ld,\"thread\":\"%s\",\"message\":\"",
+                                  when, (unsigned)(wall_ms % 1000), name, (long)getpid(), thread)
+                       : snprintf(out, cap, "%s [%s] %ld#%s: ", when, name, (long)getpid(), thread);
+    size_t n = head > 0 ? (size_t)head : 0;
+    if (n + end.n > cap)
+        return 0;
+    size_t room = cap - n - end.n;
+    if (is_json) {
+        n += log_escape_json(out + n, room, text);
+    } else {
+        text = str_take(text, room);
+        memcpy(out + n, text.p, text.n);
+        n += text.n;
+    }
+    memcpy(out + n, end.p, end.n);
+    return n + end.n;
 }

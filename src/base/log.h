@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/str.h"
 
+enum log_style { LOG_STYLE_TEXT, LOG_STYLE_JSON };
 enum log_level { LOG_EMERG, LOG_ERROR, LOG_WARN, LOG_NOTICE, LOG_INFO, LOG_DEBUG };
 
 /* Receives one formatted record without a newline. Called on the thread that logs; must not block. */
@@ -25,5 +26,12 @@ const char *log_level_name(enum log_level level);
 /* Copies s to out, escaping what could break a line or a quoted field (controls, DEL, '"', '\\'; bytes >= 0x80 too) as
  * \xHH. Stops before a piece that does not fit. Returns the length written, at most cap. */
 size_t log_escape(char *out, size_t cap, struct str s);
+/* The same for the inside of a JSON string (RFC 8259 §7): \u00HH; bytes >= 0x80 are kept where they are UTF-8. */
+size_t log_escape_json(char *out, size_t cap, struct str s);
+
+/* A whole line of the error log with its newline; what does not fit in cap (at least 256) is cut. Text has local time,
+ * JSON has UTC (RFC 3339). `thread` names the loop or thread that speaks. Returns the length. */
+size_t log_line_print(char *out, size_t cap, enum log_style style, uint64_t wall_ms, enum log_level level,
+                      const char *thread, struct str text);
 
 #endif

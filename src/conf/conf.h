@@ -289,6 +289,7 @@ struct conf {
     unsigned n_cpu_affinity;
     struct str user, pid_file, control;
     struct str error_log; /* absolute, or "stderr" */
+    enum log_style error_log_style;
     enum log_level log_level;
     struct {
         uint64_t header, keepalive, shutdown, lame_duck;

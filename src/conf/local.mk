@@ -29,6 +29,7 @@ src_libconf_a_SOURCES = \
 	src/conf/settings.inc \
 	src/conf/settings/access.def \
 	src/conf/settings/body.def \
+	src/conf/settings/error_log_to.def \
 	src/conf/settings/error_page.def \
 	src/conf/settings/file_cache.def \
 	src/conf/settings/files.def \

@@ -134,6 +134,18 @@ static void print_access_log(struct out *o, const struct access_log_conf *log)
     }
 }
 
+static void print_error_log(struct out *o, const struct conf *c)
+{
+    bool is_group = c->error_log_style != LOG_STYLE_TEXT;
+    fputs(is_group ? "{ path = " : "", o->f);
+    quote(o, c->error_log, false);
+    if (!is_group)
+        return;
+    fputs("; format = ", o->f);
+    print_word(o, WORDS_error_log_format, (int)c->error_log_style);
+    fputs("; }", o->f);
+}
+
 static void print_expires(struct out *o, const struct expires_conf *e)
 {
     char text[UNITS_TEXT];
@@ -246,6 +258,10 @@ static bool is_same(const struct setting *row, const char *base, const char *out
         const struct expires_conf *a = (const void *)(base + row->offset), *b = (const void *)(outer + row->offset);
         return a->kind == b->kind && a->ms == b->ms;
     }
+    if (row->type == TYPE_ERROR_LOG) {
+        const struct conf *a = (const void *)base, *b = (const void *)outer;
+        return str_eq(a->error_log, b->error_log) && a->error_log_style == b->error_log_style;
+    }
     if (is_list(row)) {
         unsigned n = count_of(row, base);
         if (n != count_of(row, outer))
@@ -289,6 +305,9 @@ static void print_value(struct out *o, const struct setting *row, const char *ba
         break;
     case TYPE_ACCESS_LOG:
         print_access_log(o, list_of(row, base));
+        break;
+    case TYPE_ERROR_LOG:
+        print_error_log(o, (const struct conf *)(const void *)base);
         break;
     case TYPE_EXPIRES:
         print_expires(o, member);

@@ -383,7 +383,7 @@ static bool read_template(const struct value *v)
 
 static bool read_log_file(const struct value *v)
 {
-    struct str text, word = setting_id(v->row) == SET_top_error_log ? STR("stderr") : STR("stdout");
+    struct str text, word = setting_id(v->row) != SET_log_to_path ? STR("stderr") : STR("stdout");
     if (value_text(v, &text) && str_eq(text, word)) {
         set_text(v, word);
         return true;
@@ -392,6 +392,14 @@ static bool read_log_file(const struct value *v)
     if (!read_path(v, &path) || !check_parent(v, path))
         return false;
     set_text(v, path);
+    return true;
+}
+
+static bool read_error_log(const struct value *v)
+{
+    if (!value_is_group(v))
+        return read_log_file(v);
+    area_read(v->ld, v->s, AREA_error_log_to, v->t);
     return true;
 }
 
@@ -499,6 +507,8 @@ bool value_read(const struct value *v)
         return read_path_type(v);
     case TYPE_LOG_FILE:
         return read_log_file(v);
+    case TYPE_ERROR_LOG:
+        return read_error_log(v);
     case TYPE_TEMPLATE:
         return read_template(v);
     case TYPE_PATHS:

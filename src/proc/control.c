@@ -131,12 +131,27 @@ static struct asker *find(struct control *c, unsigned who)
     return a->fd >= 0 && name_of(c, a) == who ? a : NULL;
 }
 
+/* A free place, or else that of the longest there who has not asked anything: who says nothing keeps nobody out. NULL: all
+ * of them wait for answers. */
+static struct asker *place(struct control *c)
+{
+    struct asker *silent = NULL;
+    for (unsigned i = 0; i < CONTROL_CLIENTS; i++) {
+        struct asker *a = &c->askers[i];
+        if (a->fd < 0)
+            return a;
+        if (!a->waits && (silent == NULL || a->serial < silent->serial))
+            silent = a;
+    }
+    return silent;
+}
+
 unsigned control_poll(const struct control *c, struct pollfd *fds)
 {
     bool has_room = false;
     for (unsigned i = 0; i < CONTROL_CLIENTS; i++) {
         const struct asker *a = &c->askers[i];
-        has_room |= a->fd < 0;
+        has_room |= !a->waits;
         fds[i + 1] = (struct pollfd){ .fd = a->fd, .events = a->waits ? 0 : POLLIN };
     }
     fds[0] = (struct pollfd){ .fd = has_room ? c->fd : -1, .events = POLLIN };
@@ -161,13 +176,14 @@ static void accept_asker(struct control *c)
         return;
     }
     (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){ SEND_BUFFER }, sizeof(int));
-    for (unsigned i = 0; i < CONTROL_CLIENTS; i++) {
-        if (c->askers[i].fd >= 0)
-            continue;
-        c->askers[i] = (struct asker){ .fd = fd, .serial = ++c->serials };
+    struct asker *a = place(c);
+    if (a == NULL) {
+        close(fd);
         return;
     }
-    close(fd);
+    if (a->fd >= 0)
+        hang_up(a);
+    *a = (struct asker){ .fd = fd, .serial = ++c->serials };
 }
 
 static void run_line(struct control *c, struct asker *a, struct str line)

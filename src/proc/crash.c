@@ -14,6 +14,7 @@
  */
 #include "proc/crash.h"
 
+#include <dlfcn.h>
 #include <execinfo.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -29,7 +30,9 @@ enum {
     STACK = 64 * 1024,
     FRAMES = 40,
     WORD = 24,   /* of a method */
-    TARGET = 256 /* of a request target */
+    TARGET = 256, /* of a request target */
+    FRAME_TEXT = WORD + 24, /* of one frame in JSON */
+    STACK_TEXT = FRAMES * FRAME_TEXT,
 };
 
 static _Thread_local const char *thread_name = "main";
@@ -37,7 +40,7 @@ static _Thread_local const struct worker *thread_worker;
 static _Thread_local void *thread_stack;
 
 struct line {
-    char text[1024];
+    char text[4096];
     size_t n;
 };
 
@@ -116,30 +119,67 @@ static void add_request(struct line *l)
     add(l, "\"");
 }
 
-static void begin_line(struct line *l)
+static void write_text(const struct line *message, void *const *frames, int n, int fd)
 {
-    l->n = 0;
-    add(l, "weir[");
-    add_number(l, (uintptr_t)getpid(), 10);
-    add(l, "] [emerg] ");
+    struct line l = { .n = 0 };
+    add(&l, "weir[");
+    add_number(&l, (uintptr_t)getpid(), 10);
+    add(&l, "] [emerg] ");
+    add_str(&l, str_of(message->text, message->n));
+    l.text[l.n < sizeof l.text ? l.n++ : sizeof l.text - 1] = '\n';
+    ssize_t ignored = write(fd, l.text, l.n);
+    (void)ignored;
+    backtrace_symbols_fd(frames, n, fd);
 }
 
-static void write_line(struct line *l, int fd)
+/* "program+0x1234" */
+static void add_frame(struct line *l, void *frame)
 {
-    if (l->n == sizeof l->text)
-        l->n--;
-    l->text[l->n] = '\n';
-    void *frames[FRAMES];
-    ssize_t ignored = write(fd, l->text, l->n + 1);
+    Dl_info where;
+    bool is_known = dladdr(frame, &where) != 0 && where.dli_fname != NULL;
+    add(l, "\"");
+    if (is_known) {
+        struct str path = str_c(where.dli_fname);
+        while (str_chr(path, '/', 0) >= 0)
+            path = str_skip(path, 1);
+        add_str(l, str_take(path, WORD));
+        add(l, "+");
+    }
+    add(l, "0x");
+    add_number(l, (uintptr_t)frame - (is_known ? (uintptr_t)where.dli_fbase : 0), 16);
+    add(l, "\"");
+}
+
+/* Without a time, which no async-signal-safe function prints; the supervisor's line about the same has it. */
+static void write_json(const struct line *message, void *const *frames, int n, int fd)
+{
+    struct line l = { .n = 0 };
+    add(&l, "{\"level\":\"emerg\",\"pid\":");
+    add_number(&l, (uintptr_t)getpid(), 10);
+    add(&l, ",\"thread\":\"");
+    add(&l, thread_name);
+    add(&l, "\",\"message\":\"");
+    l.n += log_escape_json(l.text + l.n, sizeof l.text - l.n - STACK_TEXT, str_of(message->text, message->n));
+    add(&l, "\",\"stack\":[");
+    for (int i = 0; i < n && l.n + FRAME_TEXT < sizeof l.text; i++) {
+        add(&l, i > 0 ? "," : "");
+        add_frame(&l, frames[i]);
+    }
+    add(&l, "]}\n");
+    ssize_t ignored = write(fd, l.text, l.n);
     (void)ignored;
-    backtrace_symbols_fd(frames, backtrace(frames, FRAMES), fd);
+}
+
+static void write_line(const struct line *message, int fd, enum log_style style)
+{
+    void *frames[FRAMES];
+    (style == LOG_STYLE_JSON ? write_json : write_text)(message, frames, backtrace(frames, FRAMES), fd);
 }
 
 static void on_fatal(int sig, siginfo_t *info, void *context)
 {
     (void)context;
-    struct line l;
-    begin_line(&l);
+    struct line l = { .n = 0 };
     add(&l, "crashed: ");
     add(&l, name_of(sig));
     if (info->si_code > 0) { /* else somebody sent it */
@@ -150,22 +190,21 @@ static void on_fatal(int sig, siginfo_t *info, void *context)
     add(&l, thread_name);
     add_request(&l);
     int fd = log_writer_error_fd();
-    write_line(&l, fd);
+    write_line(&l, fd, log_writer_error_style());
     if (fd != STDERR_FILENO)
-        write_line(&l, STDERR_FILENO);
+        write_line(&l, STDERR_FILENO, LOG_STYLE_TEXT);
     (void)raise(sig); /* for one that was sent and would not come again by itself */
 }
 
 static void on_asked(int sig)
 {
     (void)sig;
-    struct line l;
-    begin_line(&l);
+    struct line l = { .n = 0 };
     add(&l, "thread ");
     add(&l, thread_name);
     add(&l, " is here");
     add_request(&l);
-    write_line(&l, log_writer_error_fd());
+    write_line(&l, log_writer_error_fd(), log_writer_error_style());
 }
 
 void crash_ask(pthread_t thread)

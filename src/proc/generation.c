@@ -14,15 +14,28 @@
 
 #include "base/log.h"
 
+static void wake(int fd)
+{
+    uint64_t one = 1;
+    ssize_t ignored = write(fd, &one, sizeof one);
+    (void)ignored;
+}
+
 static void on_release(struct snapshot *s)
 {
     struct generation *g = container_of(s, struct generation, snapshot);
     int fd = g->wake_fd;
     /* From here on the main thread may free it. */
     atomic_store_explicit(&g->released, true, memory_order_release);
-    uint64_t one = 1;
-    ssize_t ignored = write(fd, &one, sizeof one);
-    (void)ignored;
+    wake(fd);
+}
+
+static void on_adopted(struct snapshot *s)
+{
+    struct generation *g = container_of(s, struct generation, snapshot);
+    int fd = g->wake_fd;
+    if (atomic_fetch_sub_explicit(&g->behind, 1, memory_order_acq_rel) == 1)
+        wake(fd);
 }
 
 struct generation *generation_new(struct conf *conf, uint64_t number, unsigned n_loops,
@@ -41,8 +54,10 @@ struct generation *generation_new(struct conf *conf, uint64_t number, unsigned n
     g->snapshot.generation = number;
     g->snapshot.upstreams = by_index;
     g->snapshot.free_fn = on_release;
+    g->snapshot.adopted_fn = on_adopted;
     g->wake_fd = wake_fd;
     atomic_init(&g->snapshot.loops, n_loops);
+    atomic_init(&g->behind, n_loops);
     return g;
 }
 

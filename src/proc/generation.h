@@ -9,8 +9,9 @@
 struct generation {
     struct snapshot snapshot;
     struct generation *next; /* older */
+    atomic_uint behind;      /* loops whose new requests begin under an older one */
     atomic_bool released;    /* the last loop has let go of it */
-    int wake_fd;             /* written to when that happens */
+    int wake_fd;             /* written to when behind is 0, and when it is released */
 };
 
 /* Brings the upstream table in line with conf and makes its snapshot, used by n_loops loops. Takes conf over in any

@@ -20,6 +20,7 @@ struct sockets {
     bool given;   /* opened by the service manager: stays the only one */
     dev_t dev;    /* of a unix socket's file, to know it again */
     ino_t ino;    /* 0: not ours to remove */
+    pid_t user;   /* the supervisor's: the server that was handed them last, and alone may give them up; 0: any may */
     bool leaving; /* the server's: no longer in the configuration, but still accepting */
     uint64_t leaves_at;
 };

@@ -19,7 +19,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -67,39 +66,18 @@ struct log_writer {
     uint64_t drops_reported_ms; /* the thread's own */
 };
 
-static atomic_int error_fd = STDERR_FILENO;
+static atomic_int error_fd = STDERR_FILENO, error_style = LOG_STYLE_TEXT;
 static _Thread_local struct log_ring *thread_ring;
 static _Thread_local FILE *thread_tee;
 static _Thread_local char thread_mark[12] = "main";
 
 /* --- the error log's records --- */
 
-/* "2026/11/30 12:00:00 [error] 1234#0: " */
-static size_t prefix_print(char *out, size_t cap, enum log_level level)
-{
-    static _Thread_local time_t second;
-    static _Thread_local char text[32];
-    time_t now = (time_t)(clock_wall_ms() / 1000);
-    if (now != second || text[0] == '\0') {
-        struct tm tm;
-        (void)localtime_r(&now, &tm);
-        (void)strftime(text, sizeof text, "%Y/%m/%d %H:%M:%S", &tm);
-        second = now;
-    }
-    int n = snprintf(out, cap, "%s [%s] %ld#%s: ", text, log_level_name(level), (long)getpid(), thread_mark);
-    return n > 0 ? (size_t)n : 0;
-}
-
 static void sink(void *arg, enum log_level level, struct str text)
 {
     struct log_writer *w = arg;
     char line[LINE];
-    size_t n = prefix_print(line, 128, level);
-    if (text.n > sizeof line - 1 - n)
-        text.n = sizeof line - 1 - n;
-    memcpy(line + n, text.p, text.n);
-    n += text.n;
-    line[n++] = '\n';
+    size_t n = log_line_print(line, sizeof line, log_writer_error_style(), clock_wall_ms(), level, thread_mark, text);
     if (thread_tee != NULL && level <= LOG_WARN)
         fprintf(thread_tee, "%.*s\n", STR_ARG(text));
     if (thread_ring != NULL) {
@@ -128,6 +106,11 @@ void log_writer_bind_thread(struct log_ring *ring, unsigned index)
 int log_writer_error_fd(void)
 {
     return atomic_load_explicit(&error_fd, memory_order_relaxed);
+}
+
+enum log_style log_writer_error_style(void)
+{
+    return (enum log_style)atomic_load_explicit(&error_style, memory_order_relaxed);
 }
 
 /* --- outputs and tables --- */
@@ -211,6 +194,7 @@ bool log_writer_open(struct log_writer *w, const struct conf *conf, uint64_t gen
         t->next = w->tables;
         w->tables = t;
         atomic_store(&error_fd, t->error->fd);
+        atomic_store(&error_style, (int)conf->error_log_style);
     } else {
         table_free(t);
     }
@@ -489,6 +473,7 @@ void log_writer_free(struct log_writer *w)
     }
     log_set_sink(NULL, NULL);
     atomic_store(&error_fd, STDERR_FILENO);
+    atomic_store(&error_style, LOG_STYLE_TEXT);
     while (w->tables != NULL) {
         struct table *t = w->tables;
         w->tables = t->next;

@@ -38,5 +38,6 @@ void log_writer_bind_thread(struct log_ring *ring, unsigned index);
 void log_writer_tee(FILE *f);
 /* Where the error log goes just now, for a signal handler; stderr's descriptor if there is none. */
 int log_writer_error_fd(void);
+enum log_style log_writer_error_style(void);
 
 #endif

@@ -126,7 +126,7 @@ static void say_running(const struct process *p, bool with_text)
     const struct conf *c = server_conf(p);
     struct link_message m;
     link_begin(&m, LINK_RUNNING, p->generations->snapshot.generation, c->error_log);
-    m.have = (uint32_t)c->log_level;
+    m.have = (uint32_t)c->log_level | (uint32_t)c->error_log_style << LINK_STYLE_SHIFT;
     m.fds[0] = with_text ? running_text_seal(c->text) : -1;
     m.n_fds = m.fds[0] >= 0;
     if (link_send(p->o->link, &m) != IO_OK || (with_text && m.n_fds == 0))
@@ -148,7 +148,7 @@ static void sweep_generations(struct process *p)
         log_writer_forget(p->logs, g->snapshot.generation);
         generation_free(g);
     }
-    if (p->generations->next == NULL && !p->loader.runs)
+    if (p->generations->next == NULL && !server_is_loading(p))
         upstream_table_sweep(p->upstreams);
 }
 
@@ -208,7 +208,7 @@ void server_reload(struct process *p)
         log_write(LOG_ERROR, "reload refused: %s", obstacle);
         return;
     }
-    if (p->loader.runs) {
+    if (server_is_loading(p)) {
         p->reload_again = true;
         return;
     }
@@ -249,21 +249,26 @@ static void on_loader_done(struct process *p)
             worker_adopt(p->threads[i].worker, &g->snapshot);
         addresses_adopt(&p->addresses, g->next->snapshot.conf, g->snapshot.conf, &p->loader.opened);
         set_clients_max(p, g->snapshot.conf);
-        log_generation(p);
+        check_servers(p);
+        p->is_taking = true;
     } else if (was_conf) {
         log_write(LOG_ERROR, "reload refused: still on generation %llu",
                   (unsigned long long)p->generations->snapshot.generation);
+        server_say(p, LINK_REFUSED);
+        commands_answer_reload(p, false);
     }
-    if (was_conf) {
-        if (g != NULL)
-            say_running(p, true);
-        else
-            server_say(p, LINK_REFUSED);
-        commands_answer_reload(p, g != NULL);
-    }
-    if (g != NULL)
-        check_servers(p);
     plan_resolving(p);
+    if (p->reload_again)
+        server_reload(p);
+}
+
+/* Every loop has the new configuration: whoever hears so now and asks for something is answered under it. */
+static void on_taken(struct process *p)
+{
+    p->is_taking = false;
+    log_generation(p);
+    say_running(p, true);
+    commands_answer_reload(p, true);
     if (p->reload_again)
         server_reload(p);
 }
@@ -292,7 +297,7 @@ static void watch(struct process *p, uint64_t now)
 static void on_deadlines(struct process *p)
 {
     uint64_t now = clock_monotonic_ms();
-    if (p->stage == STAGE_SERVING && !p->loader.runs) {
+    if (p->stage == STAGE_SERVING && !server_is_loading(p)) {
         addresses_tick(&p->addresses, now);
         if (p->reload_again && !addresses_is_busy(&p->addresses))
             server_reload(p);
@@ -300,7 +305,7 @@ static void on_deadlines(struct process *p)
     stages_tick(p, now);
     if (now >= p->watch_at)
         watch(p, now);
-    if (p->resolve_at != 0 && now >= p->resolve_at && p->stage == STAGE_SERVING && !p->loader.runs) {
+    if (p->resolve_at != 0 && now >= p->resolve_at && p->stage == STAGE_SERVING && !server_is_loading(p)) {
         p->resolve_at = now + RESOLVE_EVERY_MS;
         if (!loader_start(&p->loader, LOADER_NAMES, NULL, 0))
             log_write(LOG_WARN, "names are not resolved again: no thread: %s", strerror(errno));
@@ -313,9 +318,9 @@ static int until_deadline(const struct process *p)
     uint64_t next = p->watch_at;
     if (stages_due(p) < next)
         next = stages_due(p);
-    if (p->stage == STAGE_SERVING && !p->loader.runs && p->resolve_at != 0 && p->resolve_at < next)
+    if (p->stage == STAGE_SERVING && !server_is_loading(p) && p->resolve_at != 0 && p->resolve_at < next)
         next = p->resolve_at;
-    if (p->stage == STAGE_SERVING && !p->loader.runs && addresses_due(&p->addresses) < next)
+    if (p->stage == STAGE_SERVING && !server_is_loading(p) && addresses_due(&p->addresses) < next)
         next = addresses_due(&p->addresses);
     uint64_t now = clock_monotonic_ms();
     return next <= now ? 0 : next - now > 60000 ? 60000 : (int)(next - now);
@@ -441,6 +446,8 @@ static void wait_until_the_end(struct process *p)
             on_link(p);
         if (n_ready > 0 && p->control != NULL)
             control_serve(p->control, fds + 3, n_control);
+        if (p->is_taking && atomic_load_explicit(&p->generations->behind, memory_order_acquire) == 0)
+            on_taken(p);
         if (p->loader.runs && atomic_load(&p->loader.done))
             on_loader_done(p);
         sweep_generations(p);
@@ -483,6 +490,10 @@ static void set_limits(struct process *p, const struct conf *c)
 static bool start(struct process *p)
 {
     struct conf *c = p->o->conf;
+    if (!log_writer_open(p->logs, c, p->o->generation)) {
+        conf_free(c);
+        return false;
+    }
     log_write(LOG_NOTICE, "weir %s: configuration %s", WEIR_VERSION, p->o->name);
     set_limits(p, c);
     if (geteuid() == 0)
@@ -490,10 +501,6 @@ static bool start(struct process *p)
     if (p->o->control_fd < 0 && p->o->control_error != 0)
         log_write(LOG_NOTICE, "there is no control socket: %s%s", strerror(p->o->control_error),
                   p->o->control_error == EADDRINUSE ? "; another weir has the default one: set `control`" : "");
-    if (!log_writer_open(p->logs, c, p->o->generation)) {
-        conf_free(c);
-        return false;
-    }
     p->upstreams = upstream_table_new();
     p->checks = checks_new();
     p->threads = calloc(c->workers, sizeof p->threads[0]);

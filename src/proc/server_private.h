@@ -46,6 +46,7 @@ struct process {
     atomic_uint running; /* loop threads that have not ended */
     int signal_fd, wake_fd;
     struct loader loader;
+    bool is_taking;    /* a new generation is in force, but some loop has not adopted it yet */
     bool reload_again; /* HUP came during a load */
     struct control *control;              /* NULL: no control socket */
     uint64_t started_ms;
@@ -71,6 +72,12 @@ struct process {
 static inline const struct conf *server_conf(const struct process *p)
 {
     return p->generations->snapshot.conf;
+}
+
+/* What the load found is not yet told. */
+static inline bool server_is_loading(const struct process *p)
+{
+    return p->loader.runs || p->is_taking;
 }
 
 static inline unsigned long long server_generation(const struct process *p)

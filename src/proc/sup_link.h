@@ -11,12 +11,12 @@
 #include "base/addr.h"
 #include "base/io.h"
 
-enum { LINK_VERSION = 1 };
+enum { LINK_VERSION = 1, LINK_STYLE_SHIFT = 8 };
 
 enum link_kind {
     /* from the server */
-    LINK_RUNNING = 1, /* a configuration is in force: n = its generation, have = its log_level, text = its error log, a
-                         descriptor: its text, unless it is the one that was inherited */
+    LINK_RUNNING = 1, /* a configuration is in force: n = its generation, have = its log_level and, LINK_STYLE_SHIFT bits up, the
+                         style of its error log, text = that log, a descriptor: its text, unless it is the one that was inherited */
     LINK_RELOADING,   /* a load begins; it ends with LINK_RUNNING or LINK_REFUSED */
     LINK_REFUSED,
     LINK_STOPPING, /* it drains or ends */

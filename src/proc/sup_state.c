@@ -86,12 +86,14 @@ bool sup_state_print(FILE *f, const struct sup_state *s)
     print_text(f, "name", s->name);
     print_text(f, "path", s->path);
     print_text(f, "error_log", s->error_log);
+    fprintf(f, "error_style\t%d\n", (int)s->error_style);
     fprintf(f, "text\t%" PRIu64 "\t%d\n", s->generation, s->text_fd);
     print_file(f, "control", &s->control);
     print_file(f, "pid_file", &s->pid_file);
     for (unsigned i = 0; i < s->listeners.n; i++) {
         const struct sockets *k = s->listeners.all[i];
-        fprintf(f, "listen\t%s\t%d\t%ju\t%ju\n", k->text, k->given, (uintmax_t)k->dev, (uintmax_t)k->ino);
+        fprintf(f, "listen\t%s\t%d\t%ju\t%ju\t%ld\n", k->text, k->given, (uintmax_t)k->dev, (uintmax_t)k->ino,
+                (long)k->user);
         for (unsigned j = 0; j < k->n; j++)
             fprintf(f, "socket\t%d\n", k->fds[j]);
     }
@@ -161,6 +163,7 @@ static bool take_listen(struct sup_state *s, const struct row *r)
     k->given = r->v[1] == 1;
     k->dev = (dev_t)r->v[2];
     k->ino = (ino_t)r->v[3];
+    k->user = r->n >= 5 && r->v[4] <= INT32_MAX ? (pid_t)r->v[4] : 0;
     return true;
 }
 
@@ -206,6 +209,8 @@ static bool take(struct sup_state *s, const struct row *r)
         s->generation = r->v[0];
         s->text_fd = r->n >= 2 ? fd_of(r->v[1]) : -1;
     }
+    if (str_eq(r->word, STR("error_style")))
+        s->error_style = r->v[0] == LOG_STYLE_JSON ? LOG_STYLE_JSON : LOG_STYLE_TEXT;
     s->upgrade_asked |= str_eq(r->word, STR("asked"));
     return true;
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "base/log.h"
 #include "proc/listeners.h"
 
 enum { SUP_SERVERS = 32 };
@@ -35,6 +36,7 @@ struct sup_file {
 struct sup_state {
     char *name, *path; /* of the configuration; path NULL: it stands in no file */
     char *error_log;
+    enum log_style error_style;
     uint64_t generation; /* of the configuration in force; 0: none yet */
     int text_fd;         /* its text, sealed; -1: none yet */
     struct sup_file control, pid_file;

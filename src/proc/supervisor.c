@@ -41,6 +41,7 @@
 #include "proc/sup_private.h"
 
 enum {
+    ANY_SERVER = -1, /* no process has that number */
     DELAY_MIN_MS = 100,
     DELAY_MAX_MS = 5000,
     HEALTHY_MS = 10 * 1000,
@@ -68,6 +69,14 @@ static bool has_server(const struct supervisor *s)
 }
 
 /* --- a server's beginning --- */
+
+/* All sockets, or those of one server. */
+static void hand_on_sockets(struct sup_state *t, pid_t from, pid_t to)
+{
+    for (unsigned i = 0; i < t->listeners.n; i++)
+        if (from == ANY_SERVER || t->listeners.all[i]->user == from)
+            t->listeners.all[i]->user = to;
+}
 
 /* In the new process. What only the supervisor needs is closed: another server's link would hide its end. */
 static int serve(struct supervisor *s, int link, int calls)
@@ -143,6 +152,7 @@ static bool start_server(struct supervisor *s)
             .started_ms = clock_monotonic_ms(),
             .generation = t->generation,
         };
+        hand_on_sockets(t, ANY_SERVER, pid);
         return true;
     }
     (void)close(link[0]);
@@ -217,7 +227,8 @@ static void on_running(struct supervisor *s, struct sup_server *v, struct link_m
         return;
     if (m->n > t->generation)
         t->generation = m->n;
-    log_set_level((enum log_level)m->have);
+    log_set_level((enum log_level)(m->have & ((1U << LINK_STYLE_SHIFT) - 1)));
+    t->error_style = m->have >> LINK_STYLE_SHIFT == LOG_STYLE_JSON ? LOG_STYLE_JSON : LOG_STYLE_TEXT;
     if (m->n_fds > 0) {
         (void)close(t->text_fd);
         t->text_fd = m->fds[0];
@@ -225,7 +236,7 @@ static void on_running(struct supervisor *s, struct sup_server *v, struct link_m
     }
     char *error_log = strndup(m->text.p, m->text.n);
     if (error_log != NULL) {
-        sup_log_use(error_log);
+        sup_log_use(error_log, t->error_style);
         free(t->error_log);
         t->error_log = error_log;
     }
@@ -241,6 +252,8 @@ static void answer_open(struct supervisor *s, const struct sup_server *v, struct
     errno = EINVAL;
     if (ok && k == NULL)
         ok = (k = listeners_add(&s->state.listeners, m->text)) != NULL;
+    if (ok)
+        k->user = v->pid;
     if (!ok || !sockets_grow(k, &m->listen, n, &step)) {
         int error = errno;
         if (k != NULL && k->n == 0)
@@ -262,7 +275,8 @@ static void answer_open(struct supervisor *s, const struct sup_server *v, struct
 static void answer_close(struct supervisor *s, const struct sup_server *v, struct link_message *m)
 {
     struct sockets *k = listeners_find(&s->state.listeners, m->text);
-    if (k != NULL) {
+    /* One that drains has nothing to say about what its successor listens on. */
+    if (k != NULL && (k->user == 0 || k->user == v->pid)) {
         struct listeners one = { .all = &k, .n = 1 };
         listeners_unlink(&one);
         /* A server that drains may still hold them, and a socket that only it holds would complete handshakes that
@@ -373,6 +387,7 @@ static void on_server_end(struct supervisor *s, unsigned i, int status)
     read_links(s, &t->servers[i]); /* what it had still to say */
     struct sup_server v = t->servers[i];
     sup_server_close(&v);
+    hand_on_sockets(t, v.pid, 0);
     t->n_servers--;
     memmove(&t->servers[i], &t->servers[i + 1], (t->n_servers - i) * sizeof v);
     print_end(end, sizeof end, &v, status);
@@ -573,7 +588,7 @@ static int supervise(struct supervisor *s)
         sup_file_remove(&s->state.pid_file);
         listeners_unlink(&s->state.listeners);
     }
-    sup_log_use(NULL);
+    sup_log_use(NULL, LOG_STYLE_TEXT);
     if (s->signal_fd >= 0)
         (void)close(s->signal_fd);
     sup_state_free(&s->state);
@@ -615,6 +630,7 @@ static bool prepare(struct supervisor *s, const struct supervisor_options *o)
     t->name = strdup(o->name);
     t->path = o->path != NULL ? strdup(o->path) : NULL;
     t->error_log = strndup(c->error_log.p, c->error_log.n);
+    t->error_style = c->error_log_style;
     if (t->name == NULL || t->error_log == NULL || (o->path != NULL && t->path == NULL) || !open_signals(s)) {
         log_write(LOG_ERROR, "cannot start: %s", strerror(errno));
         return false;
@@ -661,7 +677,7 @@ int supervisor_resume(const struct handler *const *handlers, const struct filter
         sup_state_free(&s.state);
         return EXIT_FAILURE;
     }
-    sup_log_use(s.state.error_log);
+    sup_log_use(s.state.error_log, s.state.error_style);
     uint64_t now = clock_monotonic_ms();
     for (unsigned i = 0; i < s.state.n_servers; i++)
         s.state.servers[i].started_ms = now;

@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "base/utf8.h"
 #include "serve/vars.h"
 
 enum {
@@ -110,20 +109,8 @@ static void put_combined(struct line *l, const struct request *r)
 
 static void put_json_string(struct line *l, struct str s)
 {
-    static const char hex[] = "0123456789abcdef";
     put(l, STR("\""));
-    while (s.n > 0) {
-        unsigned char c = (unsigned char)s.p[0];
-        size_t n = c >= 0x80 ? utf8_length(s) : c >= 0x20 && c != '"' && c != '\\' && c != 0x7f;
-        if (n > 0) {
-            put(l, str_take(s, n));
-        } else {
-            char escape[6] = { '\\', 'u', '0', '0', hex[c >> 4], hex[c & 15] };
-            put(l, str_of(escape, sizeof(escape)));
-            n = 1;
-        }
-        s = str_skip(s, n);
-    }
+    l->n += log_escape_json(l->p + l->n, l->cap - l->n, s);
     put(l, STR("\""));
 }
 

@@ -18,6 +18,8 @@ struct snapshot {
     struct upstream **upstreams; /* by upstream_conf.index; long-lived, owned by the upstream table, matched by name */
     atomic_uint loops;           /* loops that may still use it */
     void (*free_fn)(struct snapshot *); /* called by the last loop */
+    /* Called by each loop that is handed it while it runs, once no new request of that loop begins under an older one. */
+    void (*adopted_fn)(struct snapshot *);
 };
 
 /* One loop's hold on a snapshot. */

@@ -84,11 +84,13 @@ static void adopt(struct worker *w, struct snapshot *s)
 {
     if (!add_hold(w, s)) {
         log_write(LOG_ERROR, "loop %u: out of memory for generation %llu", w->index, (unsigned long long)s->generation);
+        s->adopted_fn(s);
         drop_snapshot(s);
         return;
     }
     worker_listeners_adopt(w, w->hold->older);
     drop_old_holds(w);
+    s->adopted_fn(s);
 }
 
 void worker_adopt_now(struct worker *w)
@@ -235,8 +237,10 @@ static void post(struct worker *w, void (*run)(struct loop *, struct mail *))
 void worker_adopt(struct worker *w, struct snapshot *snapshot)
 {
     struct snapshot *skipped = atomic_exchange_explicit(&w->next, snapshot, memory_order_acq_rel);
-    if (skipped)
+    if (skipped) {
+        skipped->adopted_fn(skipped);
         drop_snapshot(skipped);
+    }
     post(w, on_look);
 }
 

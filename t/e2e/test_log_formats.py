@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Access log formats: JSON lines that parse whatever a client sends, own formats with variables, formats per location."""
 import json
+import os
 import re
+import signal
 
 from harness.backends import serve
-from harness.util import wait_for
+from harness.util import SCALE, wait_for
 
 OK = serve(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", then="again")
 
@@ -81,3 +83,36 @@ def test_logs_by_site_and_location(weir):
     assert lines(w.dir + "/own.log", 2) == [b"/own/1", b"/own/2"]
     top = lines(w.dir + "/top.log", 1)
     assert len(top) == 1 and b'"GET /a HTTP/1.1"' in top[0]
+
+
+def test_the_error_log_in_json(weir, dead):
+    conf = '''
+        workers = 2; error_log = { path = "e.json"; format = "json"; }; log_level = "info";
+        sites = ( { listen = "127.0.0.1:@PORT@"; proxy = "@DEAD@"; } );
+    '''
+    w = weir(conf, DEAD=dead.addr)
+
+    def rows(has):
+        def probe():
+            if not os.path.exists(w.dir + "/e.json"):
+                return None
+            with open(w.dir + "/e.json", encoding="utf-8") as f:
+                got = [json.loads(line) for line in f]  # every line, whoever wrote it
+            return got if any(re.search(has, r["message"]) for r in got) else None
+        return wait_for("%s in the error log" % has, 10, probe)
+
+    rows("^generation 1: ")
+    assert w.get('/a"b').status == 502
+    failed = [r for r in rows("while connecting") if "while connecting" in r["message"]][0]
+    assert failed["level"] == "error" and failed["pid"] == w.server_pid and failed["thread"] in ("0", "1")
+    assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", failed["time"])
+    dies_of = signal.SIGSEGV if SCALE == 1 else signal.SIGKILL  # sanitizers keep their own handlers
+    os.kill(w.server_pid, dies_of)  # its last line, the supervisor's, and those of the next server
+    after = rows("a new one starts")
+    assert [r for r in after if "a new one starts" in r["message"]][0]["thread"] == "supervisor"
+    crash = [r for r in after if r["message"].startswith("crashed: SIGSEGV")]
+    assert len(crash) == (dies_of == signal.SIGSEGV)
+    assert all(r["level"] == "emerg" and any(f.startswith("weir+0x") for f in r["stack"]) for r in crash)
+    w.configure(conf.replace('"json"', '"text"'))
+    assert w.cli("reload").returncode == 0
+    wait_for("a line of text", 5, lambda: re.search(r"^\d{4}/\d\d/\d\d .*\[notice\]", open(w.dir + "/e.json").read(), re.M))

@@ -45,6 +45,7 @@ def program(monkeypatch, tmp_path):
 
 def upgrade(w, how="signal"):
     """Returns the numbers of the old and the new server."""
+    w.wait_error(r"generation \d+: ")  # before that there is nothing to upgrade
     old = w.server_pid
     seen = len(re.findall("has taken over from", w.errors()))
     if how == "signal":

@@ -9,6 +9,9 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/log.h"
 
@@ -93,6 +96,41 @@ static void escaping(void **state)
     assert_int_equal(log_escape(out, 0, STR("abc")), 0);
 }
 
+static void escaping_for_json(void **state)
+{
+    (void)state;
+    char out[64];
+    size_t n = log_escape_json(out, sizeof out, STR("a\"\\\n\x7f\xff\xc3\xa9z"));
+    assert_true(str_eq(str_of(out, n), STR("a\\u0022\\u005c\\u000a\\u007f\\u00ff\xc3\xa9z")));
+    assert_int_equal(log_escape_json(out, 6, STR("a\n")), 1);
+    assert_int_equal(log_escape_json(out, 2, STR("a\xc3\xa9")), 1);
+}
+
+static void lines(void **state)
+{
+    (void)state;
+    char out[512], want[512];
+    setenv("TZ", "UTC-2", 1);
+    tzset();
+    size_t n = log_line_print(out, sizeof out, LOG_STYLE_TEXT, 1700000000123, LOG_WARN, "0", STR("say \"x\""));
+    snprintf(want, sizeof want, "2023/11/15 00:13:20 [warn] %ld#0: say \"x\"\n", (long)getpid());
+    assert_true(str_eq(str_of(out, n), str_c(want)));
+    n = log_line_print(out, sizeof out, LOG_STYLE_JSON, 1700000000123, LOG_WARN, "0", STR("say \"x\""));
+    snprintf(want, sizeof want,
+             "{\"time\":\"2023-11-14T22:13:20.123Z\",\"level\":\"warn\",\"pid\":%ld,\"thread\":\"0\","
+             "\"message\":\"say \\u0022x\\u0022\"}\n",
+             (long)getpid());
+    assert_true(str_eq(str_of(out, n), str_c(want)));
+    char all[400];
+    memset(all, '"', sizeof all);
+    n = log_line_print(out, 256, LOG_STYLE_JSON, 1700000000123, LOG_WARN, "0", str_of(all, sizeof all));
+    assert_true(n <= 256 && n > 240);
+    assert_memory_equal(out + n - 9, "\\u0022\"}\n", 9);
+    n = log_line_print(out, 256, LOG_STYLE_TEXT, 1700000000123, LOG_WARN, "0", str_of(all, sizeof all));
+    assert_int_equal(n, 256);
+    assert_int_equal(out[255], '\n');
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -101,6 +139,8 @@ int main(void)
         cmocka_unit_test_setup(a_long_record_is_cut, use_sink),
         cmocka_unit_test_setup(errno_is_kept, use_sink),
         cmocka_unit_test_setup(escaping, use_sink),
+        cmocka_unit_test(escaping_for_json),
+        cmocka_unit_test(lines),
     };
     return cmocka_run_group_tests_name("base/log", tests, NULL, NULL);
 }

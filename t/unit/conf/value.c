@@ -240,7 +240,7 @@ static void paths(void **state)
     assert_str(site->all[2]->actions[0]->u.file.root, "/etc/weir/public");
     assert_int_equal(site->all[2]->actions[0]->u.file.root_hash, hash_bytes(STR("/etc/weir/public")));
     unload(&l);
-    refuses_line("error_log = \"\";", "error_log: found \"\"; expected a path, or \"stderr\" (access_log: \"stdout\")");
+    refuses_line("error_log = \"\";", "error_log: found \"\"; expected a path, \"stderr\", or a group { path, format }");
 }
 
 static void long_unix_paths(void **state)
