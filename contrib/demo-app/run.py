@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""The demo behind contrib/demo: the app, weir twice before it, the comparison, one table.
+"""The demo behind contrib/demo: the app, weir twice before it, the comparison, one table and the verdict.
 
 Three ways to answer the same two requests: Node alone, weir passing everything on (conf/setups/meteor-proxy.conf) and
 weir serving the static files itself (meteor-static.conf). The laboratory (contrib/ab, set-up demo) measures them against
@@ -8,6 +8,7 @@ each other. Everything started here is stopped, by pid, whatever way this ends.
 """
 import argparse
 import ctypes
+import math
 import os
 import shutil
 import signal
@@ -19,6 +20,8 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 CONCURRENCY = 100
+ARMS = ("node", "weir-proxy", "weir-static")
+DECIDED = (0, 3, 4)  # nothing is slower, something is, inconclusive
 STARTED = []
 
 
@@ -78,19 +81,47 @@ def stop_all():
 
 
 def measure(a, weir):
-    """The laboratory compares the three; returns its exit code. Its own instances: those above stay as they are."""
+    """The laboratory compares the three, with its own instances: those above stay as they are. Prints the table and the
+    verdict; fails if there is none."""
     out = os.path.join(a.build, "measured")
     shutil.rmtree(out, ignore_errors=True)
-    cmd = [sys.executable, os.path.join(ROOT, "contrib", "ab", "main.py"), "demo", "--out", out,
-           "--load", "ab -n %d -c %d" % (a.requests, min(CONCURRENCY, a.requests))]
-    if a.rounds:
-        cmd += ["--rounds", str(a.rounds)]
-    proc = subprocess.Popen(cmd, env={**os.environ, "WEIR_BIN": weir}, stdin=subprocess.DEVNULL, start_new_session=True,
-                            preexec_fn=die_with_parent)
-    STARTED.append(proc)
-    code = proc.wait()
-    STARTED.remove(proc)
-    return code
+    cmd = [sys.executable, os.path.join(ROOT, "contrib", "ab", "main.py"), "demo", "--out", out]
+    if a.requests:
+        cmd += ["--load", "ab -n %d -c %d" % (a.requests, min(CONCURRENCY, a.requests))]
+    for option, value in (("--rounds", a.rounds), ("--warmup", a.warmup)):
+        cmd += [option, str(value)] if value else []
+    said = os.path.join(a.build, "measured.txt")
+    with open(said, "w") as f:
+        proc = subprocess.Popen(cmd, env={**os.environ, "WEIR_BIN": weir}, stdin=subprocess.DEVNULL, stdout=f,
+                                start_new_session=True, preexec_fn=die_with_parent)
+        STARTED.append(proc)
+        code = proc.wait()
+        STARTED.remove(proc)
+    if code in DECIDED:
+        show(out)
+        return
+    with open(said, errors="replace") as f:
+        raise Problem("the comparison is void; what was measured is in %s\n%s" % (out, f.read().strip()[-2000:]))
+
+
+def show(out):
+    """One row for each URL and each way to answer it, and the laboratory's sentence."""
+    sys.path.insert(0, os.path.join(ROOT, "contrib", "ab"))
+    from lab import analysis, stats, store, tables
+
+    result = analysis.Analysis(store.Store.open(out))
+    rows = []
+    for url in result.urls:
+        for arm in ARMS:
+            row = next(r for r in result.rows if (r.url, r.arm) == (url, arm))
+            pairs = result.pairs(url, arm, "rps", base=ARMS[0])
+            rows.append([url, arm, *(tables.figure(row.medians[c], d) for c, d in
+                                     (("rps", 4), ("mean_ms", 3), ("p99_ms", 3))), str(row.failures),
+                         "%.2f" % math.exp(stats.hodges_lehmann([math.log(y / x) for x, y in pairs])) if pairs else "-"])
+    say("")
+    say(tables.text(["URL", "setup", "requests/s", "mean ms", "p99 ms", "failures", "ratio to Node"], rows))
+    say("")
+    say(result.sentence)
 
 
 def own_conf(run_dir, conf):
@@ -119,9 +150,7 @@ def run(a):
         start(name, port, [weir, "run", "-c", own_conf(run_dir, conf)],
               {"APP": app, "BUNDLE": bundle, "LISTEN": "127.0.0.1:%d" % port}, os.path.join(a.build, conf + ".log"))
     say("measuring: %s" % ", ".join(setups))
-    code = measure(a, weir)
-    if code not in (0, 3, 4):  # decided, something is slower, inconclusive
-        raise Problem("the comparison is void; what was measured is in %s" % os.path.join(a.build, "measured"))
+    measure(a, weir)
     if not a.once:
         say("")
         for name, port in setups.items():
@@ -136,8 +165,9 @@ def run(a):
 def main():
     p = argparse.ArgumentParser(prog="contrib/demo", description=__doc__.split("\n")[0])
     p.add_argument("--once", action="store_true", help="end after the table")
-    p.add_argument("--requests", type=int, default=2000, help="requests of each kind in a round (%(default)s)")
+    p.add_argument("--requests", type=int, help="requests of each kind in a round (default: as conf/setups/demo.setup says)")
     p.add_argument("--rounds", type=int, help="rounds (default: as few as can decide)")
+    p.add_argument("--warmup", help=argparse.SUPPRESS)
     p.add_argument("--build", default=os.path.join(ROOT, "build", "demo"), help=argparse.SUPPRESS)
     a = p.parse_args()
 

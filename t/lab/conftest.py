@@ -23,6 +23,7 @@ from lab import loads, machine, store  # noqa: E402
 
 DATA = os.path.join(HERE, "data")
 MAIN = os.path.join(ROOT, "contrib", "ab", "main.py")
+WEIR = os.environ.get("WEIR_BIN") or os.path.join(ROOT, "build", "plain", "src", "weir")
 
 
 def pytest_collection_modifyitems(config, items):

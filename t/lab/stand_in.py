@@ -7,12 +7,13 @@
     SHORT_EVERY=N    each Nth answer has half the body
     AFTER=N          the faults begin with the Nth request
     DIE_AT=N         it kills itself with the Nth request
-    STALL=SECONDS    each 40th answer  comes so much later, and nobody else is answered meanwhile
+    STALL=SECONDS    each 40th answer comes so much later, and nobody else is answered meanwhile
     CHILD=1          it has a child that ignores TERM
 """
-import asyncio
 import os
+import selectors
 import signal
+import socket
 import sys
 import time
 
@@ -45,26 +46,37 @@ def answer(head):
     )
 
 
-class Server(asyncio.Protocol):
-    def connection_made(self, transport):
-        self.transport, self.buffer = transport, b""
-
-    def data_received(self, data):
-        self.buffer += data
-        while b"\r\n\r\n" in self.buffer:
-            head, _, self.buffer = self.buffer.partition(b"\r\n\r\n")
-            self.transport.write(answer(head))
+def serve(client, buffers):
+    """What a client sent, and its answers; False when the connection is over."""
+    try:
+        data = client.recv(65536)
+        *heads, buffers[client] = (buffers[client] + data).split(b"\r\n\r\n")
+        for head in heads:
+            client.sendall(answer(head))
             if b"HTTP/1.0" in head and b"keep-alive" not in head.lower() or b"connection: close" in head.lower():
-                self.transport.close()
+                return False
+    except OSError:
+        return False
+    return bool(data)
 
 
-async def main():
+def main():
     if os.environ.get("CHILD") and os.fork() == 0:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         time.sleep(600)
-    server = await asyncio.get_running_loop().create_server(Server, "127.0.0.1", int(sys.argv[1]), backlog=1024)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, sys.exit)
-    await server.serve_forever()
+    listener = socket.create_server(("127.0.0.1", int(sys.argv[1])), backlog=1024)
+    watched, buffers = selectors.DefaultSelector(), {}
+    watched.register(listener, selectors.EVENT_READ)
+    while True:
+        for key, _ in watched.select():
+            if key.fileobj is listener:
+                client, _ = listener.accept()
+                buffers[client] = b""
+                watched.register(client, selectors.EVENT_READ)
+            elif not serve(key.fileobj, buffers):
+                watched.unregister(key.fileobj)
+                del buffers[key.fileobj]
+                key.fileobj.close()
 
 
-asyncio.run(main())
+main()

@@ -60,6 +60,13 @@ def test_several_comparisons_are_adjusted_together(measurement):
     assert {c.word for c in three.main} == {"inconclusive"} and {c.more for c in three.main} == {1}
 
 
+def test_only_those_that_are_asked_about_are_judged(measurement):
+    m = measurement({"a": SLOW, "again": TWIN, "b": scaled(1.5), "c": scaled(0.7)}, judge=["b"])
+    a = analysis.Analysis(m)
+    assert [c.arm for c in a.main] == ["b"] and a.exit_code == 0 and "c is" not in a.sentence
+    assert [r.arm for r in a.rows] == ["a", "b", "c"]
+
+
 def test_a_slower_arm_among_faster_ones_decides_the_exit_code(measurement):
     assert (
         analysis.Analysis(measurement({"a": SLOW, "again": TWIN, "b": scaled(1.5), "c": scaled(0.7)})).exit_code == 3

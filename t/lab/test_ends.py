@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("nothing_left")
 
 
 def test_a_process_that_dies_is_reported(lab, arms_file, tmp_path):
-    r = lab(arms_file(a={}, b={"die_at": 2000}), "--load", "ab -t 5 -n 100000 -c 5", "--rounds", 2, "--out", "o")
+    r = lab(arms_file(a={}, b={"die_at": 400}), "--load", "ab -n 500 -c 5", "--rounds", 2, "--out", "o")
     assert r.returncode == 1
     last = r.stdout.strip().split("\n")[-1]
     assert last.startswith("No verdict: ") and "b: app ended by signal 9" in last

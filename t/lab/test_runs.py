@@ -6,6 +6,9 @@ import re
 
 import pytest
 from conftest import ports_free
+from lab import loads
+from lab.arms import Arm
+from lab.runner import Runner
 from lab.store import Store
 
 LOAD = ("--load", "ab -n 300 -c 5")
@@ -25,7 +28,7 @@ def test_two_arms_that_are_the_same(lab, arms_file, tmp_path):
         "--url",
         "/y",
         "--warmup",
-        "1s",
+        "100ms",
         "--out",
         "o"
     )
@@ -52,13 +55,38 @@ def test_two_arms_that_are_the_same(lab, arms_file, tmp_path):
     assert ports_free(tmp_path / "o")
 
 
-def test_the_order_is_drawn_from_the_seed(lab, arms_file, tmp_path):
+def test_the_order_is_drawn_from_the_seed(monkeypatch):
     orders = []
-    for n, seed in enumerate((1, 1, 2)):
-        lab(arms_file(a={}, b={}), "--load", "ab -n 20 -c 2", "--rounds", 2, "--seed", seed, "--out", "o%d" % n)
-        orders.append([(x["round"], x["arm"], x["twin"]) for x in Store.open(str(tmp_path / ("o%d" % n))).rows])
+    for seed in (1, 1, 2):
+        made = Runner(
+            [Arm(name, name, "") for name in "ab"],
+            ["/x", "/y"],
+            loads.Command("ab -n 1"),
+            None,
+            None,
+            print,
+            warmup=0,
+            cooldown=0,
+            load_cpus=[],
+            rng_seed=seed,
+        )
+        order = []
+        for name, instead in (
+            ("start", lambda arm: None),
+            ("stop", lambda: None),
+            ("one", lambda arm, twin, url, number: order.append((number, arm.name, twin, url))),
+        ):
+            monkeypatch.setattr(made, name, instead)
+        for number in range(1, 9):
+            made.round(number)
+        orders.append(order)
     assert orders[0] == orders[1] != orders[2]
     assert [o[0] for o in orders[0]] == sorted(o[0] for o in orders[0])  # a round is over before the next begins
+    for number in range(1, 9):
+        assert sorted(o[1:] for o in orders[0] if o[0] == number) == sorted(
+            (arm, twin, url) for arm, twin in (("a", False), ("a", True), ("b", False)) for url in ("/x", "/y")
+        )
+    assert len({tuple(o[1:] for o in orders[0] if o[0] == number) for number in range(1, 9)}) > 4
 
 
 def test_the_report_can_be_made_again(lab, arms_file, tmp_path):

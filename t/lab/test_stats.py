@@ -74,6 +74,10 @@ def test_log_ratios_point_to_the_better_one():
     assert stats.log_ratios([10], [5], higher_is_better=False)[0] == pytest.approx(math.log(2))
 
 
+def test_the_noise_floor_is_what_the_same_came_out_as_differing_by():
+    assert stats.noise_floor([-0.05, -0.05, -0.06, 0.4]) == pytest.approx(0.05, abs=0.01)
+
+
 def effect(n, est, half, p=0.01):
     return stats.Effect(n, est, est - half, est + half, p)
 
@@ -116,7 +120,7 @@ def test_each_look_of_until_decided_costs_its_share():
 def test_unpaired_samples():
     e = stats.unpaired_effect([100, 101, 99, 100, 102, 98], [200, 202, 199, 198, 201, 203])
     assert e.est == pytest.approx(math.log(2), abs=0.02) and e.lo > 0.6 and e.p < 0.01
-    assert stats.unpaired_effect([100], [200])[2:] == (-math.inf, math.inf, 1.0)
+    assert stats.unpaired_effect([100], [200])[2:5] == (-math.inf, math.inf, 1.0)
 
 
 def test_quantiles_by_nearest_rank():

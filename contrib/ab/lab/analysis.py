@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """From runs to verdicts. Works on a Store alone, so that a report can be made again from its folder.
 
-The first arm is the baseline; every other one is compared with it, for each URL, in one main metric: throughput at
-saturation, the 99th percentile at a fixed rate, or what --metric said. The p-values of all these comparisons are
-adjusted together (Holm); processor time is a second family of its own. A run with failures is no win: an arm that
-failed a single request is refused, whatever its figures.
+The first arm is the baseline; every other one (or those that `judge` names) is compared with it, for each URL, in one
+main metric: throughput at saturation, the 99th percentile at a fixed rate, or what --metric said. The p-values of all
+these comparisons are adjusted together (Holm); processor time is a second family of its own. A run with failures is no
+win: an arm that failed a single request is refused, whatever its figures.
 """
 import math
 from collections import namedtuple
@@ -28,12 +28,13 @@ Row = namedtuple("Row", "url arm n medians failures kinds cpu_by pss_by")
 
 
 class Analysis:
-    """`rows`: medians of each arm and URL; `main`, `cpu`: comparisons; `floors`; `sentence`; `exit_code`."""
+    """`rows`: medians of each arm and URL; `main`, `cpu`: comparisons; `sentence`; `exit_code`."""
 
     def __init__(self, store):
         self.store, self.meta = store, store.meta
         self.metric = METRICS[store.meta.get("metric") or "rps"]
         self.arms = [a["name"] for a in store.meta["arms"] if not a.get("skip")]
+        self.judged = judged(self.arms, store.meta.get("judge"))
         self.urls = store.meta["urls"]
         self.paired = store.meta.get("paired", True)
         self.alpha = store.meta.get("alpha", stats.ALPHA)
@@ -42,9 +43,9 @@ class Analysis:
         for r in store.rows:
             self.by.setdefault((r["url"], r["arm"], r["twin"]), {})[r["round"]] = r
         self.rows = [self._row(url, arm) for url in self.urls for arm in self.arms]
-        self.main, self.floors = self._family(self.metric)
+        self.main = self._family(self.metric)
         cpu = METRICS["cpu"]
-        self.cpu, self.cpu_floors = self._family(cpu) if self.metric is not cpu else ([], {})
+        self.cpu = self._family(cpu) if self.metric is not cpu else []
         self.cpu = [c for c in self.cpu if c.effect.n]
 
     # --- runs ---
@@ -83,40 +84,44 @@ class Analysis:
             medians_of([r["pss_by"] for r in runs]),
         )
 
-    def pairs(self, url, arm, column, twin=0):
-        """(baseline, arm) of all rounds in which both have a usable figure."""
-        a, b = self.by.get((url, self.arms[0], 0), {}), self.by.get((url, arm, twin), {})
+    def pairs(self, url, arm, column, twin=0, base=None):
+        """(baseline or another base, arm) of all rounds in which both have a usable figure. The baseline's second
+        instance is not averaged in: only a difference of two single runs is symmetric if nothing differs, whatever the
+        noise looks like, and the signed-rank test rests on that."""
+        a, b = self.by.get((url, base or self.arms[0], 0), {}), self.by.get((url, arm, twin), {})
         both = [(a[k][column], b[k][column]) for k in sorted(set(a) & set(b))]
         return [(x, y) for x, y in both if x > 0 and y > 0]  # false for nan too
 
-    def _effect(self, url, arm, metric, twin=0):
+    def _effect(self, url, arm, metric):
         seed = self.meta["seed"]
         if not self.paired:
             base, other = (
                 [r[metric.column] for r in self.runs(url, x) if r[metric.column] > 0] for x in (self.arms[0], arm)
             )
-            return stats.unpaired_effect(base, other, metric.higher, seed), []
-        both = self.pairs(url, arm, metric.column, twin)
+            return stats.unpaired_effect(base, other, metric.higher, seed, self.alpha), []
+        both = self.pairs(url, arm, metric.column)
         d = stats.log_ratios(*zip(*both), metric.higher) if both else np.array([])
-        return stats.paired_effect(d, seed), [y / x for x, y in both]
+        return stats.paired_effect(d, seed, self.alpha), [y / x for x, y in both]
 
     def _family(self, metric):
-        """All comparisons in one metric, adjusted together, and the noise floors {url: effect of A against A}."""
-        floors = (
-            {url: self._effect(url, self.arms[0], metric, twin=1)[0] for url in self.urls}
-            if self.paired and self.arms
-            else {}
-        )
-        todo = [(url, arm, *self._effect(url, arm, metric)) for url in self.urls for arm in self.arms[1:]]
+        """All comparisons in one metric, adjusted together."""
+        todo = [(url, arm, *self._effect(url, arm, metric)) for url in self.urls for arm in self.judged]
         adjusted = stats.holm([e.p for _, _, e, _ in todo])
         out = []
         for (url, arm, effect, ratios), p in zip(todo, adjusted):
-            floor = stats.noise_floor(floors[url]) if url in floors else 0.0
+            floor = self._floor(url, metric)
             v = stats.verdict(effect, p, floor, self.margin, self.alpha, len(todo))
             why = self._refusal(url, arm)
             word, more = (stats.REFUSED, None) if why else (v.word, v.more)
             out.append(Comparison(url, arm, self.arms[0], metric, effect, p, floor, word, more, why, ratios))
-        return out, floors
+        return out
+
+    def _floor(self, url, metric):
+        """What the baseline came out as differing from its own second instance."""
+        if not self.paired:
+            return 0.0
+        both = self.pairs(url, self.arms[0], metric.column, twin=1)
+        return stats.noise_floor(stats.log_ratios(*zip(*both))) if both else math.inf
 
     def _refusal(self, url, arm):
         """Why no verdict is given, or None."""
@@ -204,6 +209,11 @@ class Analysis:
         if c.word == stats.INCONCLUSIVE:
             return "inconclusive (%s)" % more_text(c.more)
         return "refused: " + c.why if c.word == stats.REFUSED else self.word(c)
+
+
+def judged(arms, names):
+    """The arms that are compared with the first: all, or those that the set-up's `judge` names; others are only shown."""
+    return [arm for arm in arms[1:] if not names or arm in names]
 
 
 def more_text(more):

@@ -34,6 +34,7 @@ TOP = {
     "cooldown": str,
     "margin": (int, float),
     "metric": str,
+    "judge": list,
     "load_cpus": list,
     "vars": dict,
     "prepare": list,
@@ -224,7 +225,11 @@ class Arm:
     def _endpoints(self):
         for url in [self.url, *(p.ready for p in self.processes if p.ready)]:
             u = urllib.parse.urlsplit(url)
-            yield u.hostname, u.port or 80
+            try:
+                yield u.hostname, u.port or 80
+            except ValueError:
+                raise Problem("%s: `%s` has no port (variables have capital letters, as in ${PORT_A})"
+                              % (self.name, url)) from None
 
     def _ports_free(self):
         if not self.processes:
@@ -415,9 +420,10 @@ class Setup:
             raise SetupError("%s: it has no arms" % path)
 
     def _borrow(self, name, seen):
-        """All arms of another set-up, or one of them: "other" or "other:arm"."""
+        """All arms of another set-up, beside this one or shipped, or one of them: "other" or "other:arm"."""
         file, _, arm = name.partition(":")
         path = os.path.join(os.path.dirname(self.path), file + ".setup")
+        path = path if os.path.exists(path) else find(file)
         if file in seen:
             raise SetupError("%s: set-ups that borrow from each other in a ring: %s" % (self.path, file))
         other = Setup(path, self.session, self.crowded, (*seen, os.path.basename(self.path)[:-6]))

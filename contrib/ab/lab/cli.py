@@ -138,6 +138,7 @@ class Plan:
             "warmup": self.warmup,
             "cooldown": self.cooldown,
             "load_cpus": self.load_cpus,
+            "judge": list(self.file.get("judge", [])),
             "published": self.file.get("published", []),
             "published_from": self.file.get("published_from", ""),
             "arms": [],
@@ -163,7 +164,6 @@ def describe(all_arms):
 
 
 def preflight(meta, plan, all_arms):
-    programs = {plan.command.program, "nginx", "node"}
     programs = {plan.command.program} if plan.command.tool != "openloop" else set()
     for arm in all_arms:
         programs |= {p.run[0] for p in arm.processes}
@@ -249,7 +249,8 @@ def measure_in(work, a, argv):
 
 
 def run_rounds(a, runner, store):
-    at, alpha = rounds_of(a, max(1, (len(runner.arms) - 1) * len(runner.urls)))
+    judged = analysis.judged([arm.name for arm in runner.arms], store.meta.get("judge"))
+    at, alpha = rounds_of(a, max(1, len(judged) * len(runner.urls)))
     store.meta["alpha"], store.meta["looks"] = alpha, at
     done = 0
     for until in at:

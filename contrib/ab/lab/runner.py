@@ -6,6 +6,7 @@ Whatever way this ends, nothing that was started is left: the arm that runs is s
 """
 import os
 import random
+import signal
 import subprocess
 import threading
 import time
@@ -16,6 +17,8 @@ from lab.store import pairs, row_of
 
 SAMPLES = 300
 LIMIT = 900  # seconds that one run of a generator may take
+SETTLE = 10  # seconds that an arm may take to come to rest after its warm-up
+IDLE = 0.1  # of a CPU: rest
 
 
 class Sampler(threading.Thread):
@@ -194,7 +197,7 @@ class Runner:
         self.run_number += 1
         run, full = self.run_number, arm.url + url
         per_request = self._warm(arm, full)
-        time.sleep(self.cooldown)
+        self._settle(arm)
         title = "round %d, %s%s %s" % (number, arm.name, " (again)" if twin else "", url)
         out, raw = self.store.raw(run, "out"), self.store.raw(run, "tsv")
         start = time.time()
@@ -253,13 +256,27 @@ class Runner:
             return 0
         out = os.path.join(self.session.work, "warm.out")
         lo = machine.loopback_bytes()
-        self._generate(self.command.warm(url, self.warmup), out, arm)
+        self._generate(self.command.warm(url, self.warmup), out, arm, self.warmup)
         lo = machine.loopback_bytes() - lo
         requests = self.command.parse(machine.read(out), None).requests
         return lo / requests if requests else 0
 
-    def _generate(self, args, out, arm):
-        """Runs the generator to its end; Died as soon as a process of the arm ends."""
+    def _settle(self, arm):
+        """The pause, and longer while the arm still works off what the warm-up's clients left behind when they went."""
+        time.sleep(self.cooldown)
+        if not self.warmup:
+            return
+        cpu, then, end = sum(arm.cpu_us().values()), time.monotonic(), time.monotonic() + SETTLE
+        while arm.processes and then < end:
+            time.sleep(0.05)
+            used, now = sum(arm.cpu_us().values()), time.monotonic()
+            if used - cpu < IDLE * 1e6 * (now - then):
+                return
+            cpu, then = used, now
+
+    def _generate(self, args, out, arm, seconds=None):
+        """Runs the generator to its end, or interrupts it after so many seconds: none of them can be told to run for
+        half a second. Died as soon as a process of the arm ends."""
 
         def child():
             die_with_us()
@@ -269,6 +286,7 @@ class Runner:
         with open(out, "wb") as f:
             self.generator = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=f, stderr=f, preexec_fn=child)
         deadline = time.monotonic() + LIMIT
+        interrupt = time.monotonic() + (seconds or LIMIT)
         try:
             while True:
                 try:
@@ -276,6 +294,9 @@ class Runner:
                     break
                 except subprocess.TimeoutExpired:
                     arm.check()
+                    if time.monotonic() >= interrupt:
+                        self.generator.send_signal(signal.SIGINT)
+                        interrupt = deadline
                     if time.monotonic() > deadline:
                         raise Problem("%s did not end within %d s" % (os.path.basename(args[0]), LIMIT)) from None
             arm.check()

@@ -14,14 +14,14 @@ What is imported from other tools has no rounds: two unpaired samples are compar
 import math
 from collections import namedtuple
 
-import numpy as np
-from scipy import special  # scipy.stats takes a second to import: only where it is needed
+import numpy as np  # and SciPy only where it is needed: it takes a while to import
 
 MIN_ROUNDS = 6
 ALPHA = 0.05
 RESAMPLES = 2000
 
-Effect = namedtuple("Effect", "n est lo hi p")  # log-ratio, its interval, p-value (adjusted ones are put in later)
+# A log-ratio, its 95 % interval, its p-value (adjusted ones are put in later), and its interval at the level of one look.
+Effect = namedtuple("Effect", "n est lo hi p look", defaults=[None])
 Verdict = namedtuple("Verdict", "word more")  # more: rounds that would about decide it; None where it is decided
 
 FASTER, SLOWER, EQUIVALENT, INCONCLUSIVE, REFUSED = "faster", "slower", "equivalent", "inconclusive", "refused"
@@ -37,7 +37,7 @@ def walsh(d):
     """The means of all pairs, each value with itself included; rows are samples if d has two dimensions."""
     d = np.atleast_2d(np.asarray(d, float))
     i, j = np.triu_indices(d.shape[1])
-    return (d[:, i] + d[:, j]) / 2
+    return (d.take(i, axis=1) + d.take(j, axis=1)) / 2
 
 
 def hodges_lehmann(d):
@@ -78,29 +78,39 @@ def rounds_needed(comparisons=1, alpha=ALPHA):
 
 def wide_percentile(n, level):
     """The tail of a percentile interval that makes up for the bootstrap's narrowness with few values."""
+    from scipy import special
+
     return float(special.ndtr(-math.sqrt(n / (n - 1)) * special.stdtrit(n - 1, (1 + level) / 2)))
 
 
-def bootstrap_interval(d, seed, level=0.95, resamples=RESAMPLES):
+def bootstrap_interval(d, seed, level=0.95, resamples=None):
     """Of the Hodges-Lehmann estimate, resampling rounds."""
+    return bootstrap_intervals(d, seed, [level], resamples)[0]
+
+
+def bootstrap_intervals(d, seed, levels, resamples=None):
+    """One for each level, of the same resamples: a higher level holds a lower one."""
     d = np.asarray(d, float)
     n = len(d)
     if n < 2:
-        return -math.inf, math.inf
-    picks = np.random.default_rng(seed).integers(n, size=(resamples, n))
-    estimates = np.median(walsh(d[picks]), axis=1)
-    tail = wide_percentile(n, level)
-    lo, hi = np.quantile(estimates, [tail, 1 - tail])
-    return float(lo), float(hi)
+        return [(-math.inf, math.inf)] * len(levels)
+    picks = np.random.default_rng(seed).integers(n, size=(resamples or RESAMPLES, n))
+    return intervals(np.median(walsh(d[picks]), axis=1), n, levels)
 
 
-def paired_effect(d, seed):
+def intervals(estimates, n, levels):
+    tails = [wide_percentile(n, level) for level in levels]
+    return [tuple(map(float, np.quantile(estimates, [tail, 1 - tail]))) for tail in tails]
+
+
+def paired_effect(d, seed, alpha=ALPHA):
     if len(d) == 0:
         return Effect(0, math.nan, -math.inf, math.inf, 1.0)
-    return Effect(len(d), hodges_lehmann(d), *bootstrap_interval(d, seed), signed_rank_p(d))
+    (lo, hi), look = bootstrap_intervals(d, seed, [0.95, 1 - alpha])
+    return Effect(len(d), hodges_lehmann(d), lo, hi, signed_rank_p(d), look)
 
 
-def unpaired_effect(base, other, higher_is_better=True, seed=0):
+def unpaired_effect(base, other, higher_is_better=True, seed=0, alpha=ALPHA):
     """Two samples of runs that share no rounds: the median of all pairwise log-ratios, Mann-Whitney's p."""
     from scipy.stats import mannwhitneyu
 
@@ -117,9 +127,8 @@ def unpaired_effect(base, other, higher_is_better=True, seed=0):
     ra = a[rng.integers(len(a), size=(RESAMPLES, len(a)))]
     rb = b[rng.integers(len(b), size=(RESAMPLES, len(b)))]
     shifts = np.median((rb[:, :, None] - ra[:, None, :]).reshape(RESAMPLES, -1), axis=1)
-    tail = wide_percentile(n, 0.95)
-    lo, hi = np.quantile(shifts, [tail, 1 - tail])
-    return Effect(n, est, float(lo), float(hi), float(mannwhitneyu(a, b).pvalue))
+    (lo, hi), look = intervals(shifts, n, [0.95, 1 - alpha])
+    return Effect(n, est, lo, hi, float(mannwhitneyu(a, b).pvalue), look)
 
 
 def holm(ps):
@@ -132,9 +141,11 @@ def holm(ps):
     return out
 
 
-def noise_floor(effect):
-    """What two identical arms may differ by here: the far end of the interval of A against itself."""
-    return max(abs(effect.lo), abs(effect.hi)) if effect.n else math.inf
+def noise_floor(d):
+    """What two identical arms came out as differing by here: nothing smaller is claimed. The far end of its interval
+    would be too much: a verdict's own interval and p-value hold the same chance already, and on recorded noise half of
+    the true differences were lost to counting it twice (docs/lab.md has the figures)."""
+    return abs(hodges_lehmann(d))
 
 
 def rounds_missing(effect, floor, margin, alpha=ALPHA, comparisons=1):
@@ -143,11 +154,12 @@ def rounds_missing(effect, floor, margin, alpha=ALPHA, comparisons=1):
     if effect.n < 2:
         return None
     half, size = (effect.hi - effect.lo) / 2, abs(effect.est)
+    lo, hi = effect.look or (effect.lo, effect.hi)
     ways = []
     if size > 0:
         ways.append(effect.n * (max(half, floor) / size) ** 2)
     if size < margin:
-        ways.append(effect.n * (half / (margin - size)) ** 2)
+        ways.append(effect.n * ((hi - lo) / 2 / (margin - size)) ** 2)
     if not ways or not math.isfinite(min(ways)):
         return None
     return max(1, math.ceil(min(ways)) - effect.n, rounds_needed(comparisons, alpha) - effect.n)
@@ -156,12 +168,14 @@ def rounds_missing(effect, floor, margin, alpha=ALPHA, comparisons=1):
 def verdict(effect, p_adjusted, floor, margin, alpha=ALPHA, comparisons=1):
     """One of WORDS.
 
-    equivalent     the interval lies within the margin: a difference, if there is one, is too small to matter
+    equivalent     the interval lies within the margin: a difference, if there is one, is too small to matter; where there
+                   are several looks it is the interval at the level of one look, or looking often would make it true
     faster/slower  significant after adjustment, the interval on one side of zero, and larger than the noise floor
     inconclusive   neither; also whenever there were fewer than MIN_ROUNDS rounds
     """
     if effect.n >= MIN_ROUNDS:
-        if -margin < effect.lo and effect.hi < margin:
+        lo, hi = effect.look or (effect.lo, effect.hi)
+        if -margin < lo and hi < margin:
             return Verdict(EQUIVALENT, None)
         if p_adjusted < alpha and abs(effect.est) > floor and (effect.lo > 0 or effect.hi < 0):
             return Verdict(FASTER if effect.est > 0 else SLOWER, None)
