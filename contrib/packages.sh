@@ -42,6 +42,7 @@ packages_to_test() {
     need nodejs has node
     need npm has npm
     need strace has strace
+    need haproxy has haproxy
     need xz-utils has xz
     need brotli has brotli
     need zstd has zstd

@@ -244,6 +244,7 @@ struct health_conf {
     uint64_t interval, timeout;
     unsigned rise, fall;
     uint16_t expect_low, expect_high; /* statuses */
+    unsigned proxy_protocol; /* the upstream's */
 };
 
 struct server_conf {
@@ -265,6 +266,7 @@ struct upstream_conf {
     struct template hash;
     unsigned retries;
     bool redispatch;
+    unsigned proxy_protocol; /* version of the header that connections begin with, and then serve one request; 0: none */
     uint64_t queue_size, hold;
     uint64_t upstream_idle; /* ms */
     bool has_upstream_idle; /* false (default): learn from the backend; true with 0 ms: no limit */

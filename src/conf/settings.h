@@ -39,7 +39,16 @@ enum setting_type {
 };
 extern const char *const type_expected[TYPE_COUNT];
 
-enum word_set { WORDS_NONE, WORDS_autoindex, WORDS_balance, WORDS_builtin, WORDS_error_log_format, WORDS_log_format, WORDS_log_level };
+enum word_set {
+    WORDS_NONE,
+    WORDS_autoindex,
+    WORDS_balance,
+    WORDS_builtin,
+    WORDS_error_log_format,
+    WORDS_log_format,
+    WORDS_log_level,
+    WORDS_proxy_protocol,
+};
 struct word {
     enum word_set set;
     struct str name;

@@ -205,6 +205,7 @@ static void read_upstream(const struct value *v, struct str name)
     };
     scope_read(ld, v->s, &t);
     u->queue_size = inherited.queue_size;
+    u->health.proxy_protocol = u->proxy_protocol;
     config_setting_t *servers = b->written[SET_upstream_servers];
     if (servers == NULL) {
         diag_bad(v, "no servers; expected servers = ( \"127.0.0.1:3000\" );");

@@ -284,8 +284,8 @@ bool read_word(const struct value *v, enum word_set set, int *out)
     const struct word *word = NULL;
     if (value_raw_text(v, &text))
         word = word_find(set, text);
-    else if (value_bool(v, &b) && !b)
-        word = word_find(set, STR("off")); /* `autoindex = false` */
+    else if (value_bool(v, &b))
+        word = word_find(set, b ? STR("on") : STR("off")); /* `autoindex = false` */
     if (word != NULL) {
         const char *what = load_printf(v->ld, "\"%.*s\"", STR_ARG(word->name)).p;
         if (v->row->state != PLANNED || word->state == REFUSED)

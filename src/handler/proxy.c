@@ -15,6 +15,7 @@
 #include "handler/proxy.h"
 
 #include <stdlib.h>
+#include <sys/socket.h>
 
 #include "handler/proxy_target.h"
 #include "handler/proxy_try.h"
@@ -103,7 +104,7 @@ void proxy_release(struct proxy *p, bool is_reusable)
     if (uc != NULL) {
         t->uc = NULL;
         deadline_clear(&uc->deadline);
-        if (is_reusable)
+        if (is_reusable && p->conf->proxy_protocol == 0) /* else it has named its client */
             pool_put(uc, t->idle_ms);
         else
             upstream_conn_close(uc);
@@ -384,6 +385,31 @@ static struct str default_host(const struct upstream_conf *u)
     return str_starts(u->name, STR("unix:")) ? STR("localhost") : u->name;
 }
 
+/* Where the client connected to: by the PROXY header it came with, else the local address. */
+static struct ip destination(const struct request *r)
+{
+    struct addr a = { .len = sizeof a.u };
+    if (r->proxied != NULL && r->proxied->header.has_addresses)
+        return r->proxied->header.to;
+    if (r->fd < 0 || getsockname(r->fd, &a.u.sa, &a.len) != 0)
+        return (struct ip){ 0 };
+    return ip_of(&a.u.sa);
+}
+
+/* The head behind a PROXY header; each attempt has a connection of its own, and begins with it. */
+static struct str with_proxy_header(struct request *r, unsigned version, struct str head)
+{
+    char header[PROXY_HEADER_V1];
+    struct ip to = destination(r);
+    size_t n = proxy_header_write(version, &r->remote, &to, header);
+    char *text = arena_alloc(&r->arena, n + head.n);
+    if (text == NULL)
+        return STR_NONE;
+    memcpy(text, header, n);
+    memcpy(text + n, head.p, head.n);
+    return str_of(text, n + head.n);
+}
+
 static enum handled proxy_start(struct request *r)
 {
     r->handler_data = NULL; /* abort may be called from here */
@@ -412,7 +438,7 @@ static enum handled proxy_start(struct request *r)
         .secure = r->secure,
         .via = r->s->via,
         .websocket = p->is_websocket,
-        .close = p->conf->n_servers > 0 && p->conf->servers[0].keepalive == 0,
+        .close = p->conf->proxy_protocol > 0 || (p->conf->n_servers > 0 && p->conf->servers[0].keepalive == 0),
     };
     struct fields fields;
     struct str target;
@@ -439,6 +465,8 @@ static enum handled proxy_start(struct request *r)
         return HANDLED;
     }
     p->head = h1_write_request(&r->arena, r->head->method_text, target, &fields);
+    if (p->head.p != NULL && p->conf->proxy_protocol > 0)
+        p->head = with_proxy_header(r, p->conf->proxy_protocol, p->head);
     if (p->head.p == NULL)
         proxy_give_up(p, FAIL_NO_MEMORY, 0, NULL);
     else

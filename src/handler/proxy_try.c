@@ -330,7 +330,7 @@ void try_start(struct proxy *p, struct server *s, bool must_be_fresh)
     r->upstream_addr = tried.p != NULL ? tried : s->name;
     r->doing = "connecting to the server";
 
-    if (!must_be_fresh)
+    if (!must_be_fresh && p->conf->proxy_protocol == 0)
         t->uc = pool_take(&p->loop->pool, s, !p->is_idempotent, &try_events, p);
     if (t->uc != NULL) {
         t->is_reused = true;

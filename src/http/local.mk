@@ -25,6 +25,8 @@ src_libhttp_a_SOURCES = \
 	src/http/head.h \
 	src/http/mime.c \
 	src/http/mime.h \
+	src/http/proxy_header.c \
+	src/http/proxy_header.h \
 	src/http/range.c \
 	src/http/range.h \
 	src/http/status.c \

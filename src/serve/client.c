@@ -39,6 +39,7 @@ static void client_run(struct client *c, struct str in);
 static void free_client(struct later *later)
 {
     struct client *c = container_of(later, struct client, later);
+    free(c->proxied);
     block_give(&c->w->clients, c);
 }
 
@@ -171,6 +172,7 @@ static bool begin(struct client *c)
     }
     r->s = r->listen->default_site->s;
     r->peer = r->remote = c->peer;
+    r->proxied = c->proxied;
     r->fd = c->conn.fd;
     r->connection = c->serial;
     r->nth = ++c->nth;
@@ -259,6 +261,44 @@ static struct str skip_blanks(struct client *c, struct str s)
     return s;
 }
 
+/* A connection that should have begun with a PROXY header did not. */
+static void lose_proxied(struct client *c, const char *why)
+{
+    char text[IP_TEXT];
+    size_t n = ip_print(&c->peer, text);
+    COUNT(c->w->counters.fails[FAIL_PROXY_HEADER]);
+    if (worker_may_log(c->w))
+        log_write(LOG_WARN, "PROXY_HEADER: %s: connection closed, client: %.*s, listen: %.*s", why, (int)n, text,
+                  STR_ARG(c->listener->listen->text));
+    client_lost(c);
+}
+
+static bool awaits_header(const struct client *c)
+{
+    return c->proxied != NULL && !c->proxied->is_read;
+}
+
+/* Returns the bytes that belong to the PROXY header. */
+static size_t feed_header(struct client *c, struct str s)
+{
+    struct proxied *p = c->proxied;
+    size_t used;
+    switch (proxy_header_feed(&p->header, s.p, s.n, &used)) {
+    case PROXY_HEADER_MORE:
+        break;
+    case PROXY_HEADER_DONE:
+        p->is_read = true;
+        if (p->header.has_addresses)
+            c->peer = p->header.from;
+        break;
+    case PROXY_HEADER_BAD:
+        lose_proxied(c, p->header.bad);
+        break;
+    }
+    COUNT_ADD(c->w->counters.bytes_in, used);
+    return used;
+}
+
 /* Takes bytes from `pending`, else from *in. False: there are none, or the client is lost. */
 static bool take_bytes(struct client *c, struct str *in)
 {
@@ -270,6 +310,10 @@ static bool take_bytes(struct client *c, struct str *in)
         s = str_of(piece.p, (size_t)piece.n);
     }
     size_t n = s.n;
+    if (n > 0 && awaits_header(c))
+        s = str_skip(s, feed_header(c, s));
+    if (c->gone)
+        return false;
     if (c->r == NULL)
         s = skip_blanks(c, s);
     size_t used = n - s.n;
@@ -315,7 +359,10 @@ static void finish(struct client *c, bool has_input)
 static void end_of_input(struct client *c)
 {
     if (c->r == NULL) {
-        client_lost(c);
+        if (awaits_header(c) && c->proxied->header.n > 0)
+            lose_proxied(c, "it ended within the header");
+        else
+            client_lost(c);
         return;
     }
     if (c->x->has_head && c->r->body_complete)
@@ -512,7 +559,10 @@ static void on_deadline(struct deadline *d)
         [DEADLINE_SEND] = FAIL_CLIENT_SEND_TIMEOUT,
     };
     if (c->r == NULL) {
-        client_lost(c);
+        if (awaits_header(c))
+            lose_proxied(c, "no complete header within timeouts.header");
+        else
+            client_lost(c);
         return;
     }
     if (d->name == DEADLINE_WATCH) {
@@ -548,6 +598,34 @@ static const struct conn_events events = {
     .failed = on_failed,
 };
 
+/* May this peer say whose a connection is? Every site of the address that trusts somebody must trust it: the header comes
+ * before it is known which site is meant. */
+static bool may_say_whose(const struct listen_conf *listen, const struct ip *peer)
+{
+    for (unsigned i = 0; i < listen->n_sites; i++) {
+        const struct site_conf *site = listen->sites[i];
+        if (site->n_trusted > 0 && !cidrs_have(site->trusted, site->n_trusted, peer))
+            return false;
+    }
+    return true;
+}
+
+/* False: the connection has been closed. */
+static bool expect_header(struct client *c)
+{
+    if (!may_say_whose(c->listener->listen, &c->peer)) {
+        lose_proxied(c, "the peer is not in `trusted`");
+        return false;
+    }
+    c->proxied = calloc(1, sizeof(*c->proxied));
+    if (c->proxied == NULL) {
+        client_lost(c);
+        return false;
+    }
+    c->proxied->peer = c->peer;
+    return true;
+}
+
 void client_open(struct worker *w, struct worker_listener *listener, int fd, const struct ip *peer)
 {
     struct client *c = block_take(&w->clients);
@@ -565,5 +643,7 @@ void client_open(struct worker *w, struct worker_listener *listener, int fd, con
     COUNT(w->counters.accepted);
     conn_open(&c->conn, w->loop, fd, false, &events); /* TCP_NODELAY is the listener's */
     list_append(&w->busy, &c->link);
+    if (listener->listen->proxy_protocol && !expect_header(c))
+        return;
     on_readable(&c->conn);
 }

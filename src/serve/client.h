@@ -38,6 +38,7 @@ struct client {
     struct request *r;        /* being read or answered; NULL between requests */
     struct exchange *x;       /* of r */
     struct buf pending;       /* bytes read but not taken yet */
+    struct proxied *proxied;  /* NULL: no PROXY header is expected; owned */
     uint64_t serial;
     struct ip peer;
     uint32_t nth;

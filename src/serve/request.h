@@ -11,6 +11,7 @@
 
 #include "base/io.h"
 #include "http/head.h"
+#include "http/proxy_header.h"
 #include "http/target.h"
 #include "serve/fail.h"
 #include "serve/stored.h"
@@ -84,6 +85,13 @@ struct trace {
     void (*note)(struct trace *t, const char *what, struct str text, struct where where);
 };
 
+/* A connection that begins with a PROXY header. */
+struct proxied {
+    struct proxy_header header;
+    struct ip peer; /* the socket's other end */
+    bool is_read;   /* the header is complete: the requests' peer is whom it names */
+};
+
 struct request {
     uint32_t magic;
     enum req_step step;
@@ -97,7 +105,8 @@ struct request {
 
     /* who asks */
     struct ip remote;                /* the client: the peer, or whom a trusted peer names (once the site is known) */
-    struct ip peer;                  /* who speaks to us: the socket's other end */
+    struct ip peer;                  /* who speaks to us: the socket's other end, or whom a PROXY header names */
+    const struct proxied *proxied;   /* what a PROXY header said; NULL: there was none */
     int fd;                          /* for $server_addr; -1: none */
     const struct listen_conf *listen;
     bool secure;                     /* https, by the connection or by a trusted peer */

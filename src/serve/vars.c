@@ -106,6 +106,29 @@ static struct str host(const struct request *r)
     return r->site->n_names > 0 && !r->site->names[0].wildcard ? r->site->names[0].name : STR_NONE;
 }
 
+/* The socket's, whatever a PROXY header has said. */
+static const struct ip *other_end(const struct request *r)
+{
+    return r->proxied ? &r->proxied->peer : &r->peer;
+}
+
+static struct str of_proxy_header(struct request *r, enum var_id var)
+{
+    if (r->proxied == NULL || !r->proxied->header.has_addresses)
+        return STR_NONE;
+    const struct proxy_header *h = &r->proxied->header;
+    switch (var) {
+    case VAR_PROXY_PROTOCOL_ADDR:
+        return address(r, &h->from);
+    case VAR_PROXY_PROTOCOL_PORT:
+        return port(r, &h->from);
+    case VAR_PROXY_PROTOCOL_SERVER_ADDR:
+        return address(r, &h->to);
+    default:
+        return port(r, &h->to);
+    }
+}
+
 static struct str of_request(struct request *r, const struct template_piece *v)
 {
     if (r->head == NULL) /* its head never came */
@@ -153,10 +176,15 @@ static struct str of_connection(struct request *r, const struct template_piece *
         return number(r, r->nth);
     case VAR_PID:
         return number(r, (uint64_t)getpid());
+    case VAR_PROXY_PROTOCOL_ADDR:
+    case VAR_PROXY_PROTOCOL_PORT:
+    case VAR_PROXY_PROTOCOL_SERVER_ADDR:
+    case VAR_PROXY_PROTOCOL_SERVER_PORT:
+        return of_proxy_header(r, v->var);
     case VAR_REALIP_REMOTE_ADDR:
-        return address(r, &r->peer);
+        return address(r, other_end(r));
     case VAR_REALIP_REMOTE_PORT:
-        return port(r, &r->peer);
+        return port(r, other_end(r));
     case VAR_REMOTE_ADDR:
         return address(r, &r->remote);
     case VAR_REQUEST_ID:

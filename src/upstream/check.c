@@ -21,6 +21,7 @@
 #include <sys/socket.h>
 
 #include "http/h1_read.h"
+#include "http/proxy_header.h"
 #include "net/conn.h"
 #include "upstream/health.h"
 
@@ -269,7 +270,7 @@ static struct probe *probe_new(struct checks *c, struct server *s, const struct 
 {
     bool is_unix = s->endpoint.kind == ENDPOINT_UNIX;
     struct str host = is_unix ? STR("localhost") : s->name;
-    size_t cap = health->path.n + host.n + 128;
+    size_t cap = PROXY_HEADER_V1 + health->path.n + host.n + 128;
     struct probe *p = calloc(1, sizeof *p + cap);
     if (p == NULL)
         return NULL;
@@ -278,10 +279,11 @@ static struct probe *probe_new(struct checks *c, struct server *s, const struct 
     p->health = *health;
     if (health->kind == HEALTH_HTTP) {
         char *text = (char *)(p + 1);
-        int n = snprintf(text, cap,
+        size_t start = health->proxy_protocol > 0 ? proxy_header_write(health->proxy_protocol, NULL, NULL, text) : 0;
+        int n = snprintf(text + start, cap - start,
                          "GET %.*s HTTP/1.1\r\nHost: %.*s\r\nUser-Agent: weir-check\r\nConnection: close\r\n\r\n",
                          STR_ARG(health->path), STR_ARG(host));
-        p->request = str_of(text, (size_t)n);
+        p->request = str_of(text, start + (size_t)n);
     }
     p->health.path = STR_NONE; /* the configuration's; the request has it */
     arena_init(&p->arena, NULL);

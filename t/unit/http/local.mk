@@ -52,6 +52,10 @@ check_PROGRAMS += t/unit/http/mime
 t_unit_http_mime_SOURCES = t/unit/http/mime.c
 t_unit_http_mime_LDADD = $(HTTP_TEST_LIBS)
 
+check_PROGRAMS += t/unit/http/proxy_header
+t_unit_http_proxy_header_SOURCES = t/unit/http/proxy_header.c
+t_unit_http_proxy_header_LDADD = $(HTTP_TEST_LIBS)
+
 check_PROGRAMS += t/unit/http/range
 t_unit_http_range_SOURCES = t/unit/http/range.c
 t_unit_http_range_LDADD = $(HTTP_TEST_LIBS)
