@@ -5,6 +5,9 @@
  * Lists of types merge with the outer ones. Access logs are shared: equal path and format are one entry for the whole
  * configuration, so that one log has one writer; entries that no scope uses in the end are dropped (logs_finish).
  */
+#include <errno.h>
+#include <sys/stat.h>
+
 #include "base/units.h"
 #include "conf/check.h"
 
@@ -82,6 +85,24 @@ bool read_statuses(const struct value *v)
     return true;
 }
 
+/* Reads the page, so that no loop has to. */
+static bool load_page(const struct value *v, struct error_page_conf *page)
+{
+    enum { PAGE_MAX = 1024 * 1024 };
+    struct stat st;
+    struct str z = load_dup(v->ld, page->file), body;
+    if (v->ld->flags & CONF_NO_FILES)
+        return true;
+    if (stat(z.p, &st) < 0)
+        return check_missing(v, page->file, "a page that can be read", errno);
+    if (!S_ISREG(st.st_mode) || st.st_size > PAGE_MAX)
+        return check_missing(v, page->file, "a file of at most 1 MB", S_ISREG(st.st_mode) ? EFBIG : EINVAL);
+    if (!load_file(v->ld, z.p, &body))
+        return check_missing(v, page->file, "a page that can be read", errno);
+    page->body = load_dup(v->ld, body);
+    return true;
+}
+
 bool read_error_pages(const struct value *v)
 {
     struct scope_conf *scope = v->t->scoped;
@@ -97,6 +118,8 @@ bool read_error_pages(const struct value *v)
         area_read(v->ld, item.s, AREA_error_page, &t);
         if ((pages[i].n_statuses == 0 || pages[i].file.n == 0) && v->ld->out->n_errors == n_errors)
             diag_bad(&item, "not complete; expected { status = 502; file = \"/srv/oops.html\"; }");
+        else if (v->ld->out->n_errors == n_errors && !load_page(&item, &pages[i]))
+            return false;
     }
     scope->error_pages = pages;
     scope->n_error_pages = n;

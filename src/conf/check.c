@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool missing(const struct value *v, struct str path, const char *what, int error)
+bool check_missing(const struct value *v, struct str path, const char *what, int error)
 {
     if (v->ld->is_replay) {
         diag_warn(v, "\"%.*s\": %s; expected %s", STR_ARG(path), strerror(error), what);
@@ -31,11 +31,11 @@ bool check_folder(const struct value *v, struct str path)
     if (v->ld->flags & CONF_NO_FILES)
         return true;
     if (stat(z.p, &st) < 0)
-        return missing(v, path, what, errno);
+        return check_missing(v, path, what, errno);
     if (!S_ISDIR(st.st_mode))
-        return missing(v, path, what, ENOTDIR);
+        return check_missing(v, path, what, ENOTDIR);
     if (faccessat(AT_FDCWD, z.p, X_OK, AT_EACCESS) < 0)
-        return missing(v, path, what, errno);
+        return check_missing(v, path, what, errno);
     return true;
 }
 
@@ -44,7 +44,7 @@ bool check_exists(const struct value *v, struct str path)
     struct str z = load_dup(v->ld, path);
     if ((v->ld->flags & CONF_NO_FILES) || faccessat(AT_FDCWD, z.p, R_OK, AT_EACCESS) == 0)
         return true;
-    return missing(v, path, "a file or folder that can be read", errno);
+    return check_missing(v, path, "a file or folder that can be read", errno);
 }
 
 bool check_bundle(const struct value *v, struct str path)
@@ -59,7 +59,7 @@ bool check_bundle(const struct value *v, struct str path)
         if (stat(at.p, &st) == 0 && S_ISREG(st.st_mode))
             return true;
     }
-    return missing(v, path, "a Meteor bundle, with programs/web.browser/program.json in it", ENOENT);
+    return check_missing(v, path, "a Meteor bundle, with programs/web.browser/program.json in it", ENOENT);
 }
 
 bool check_parent(const struct value *v, struct str path)
@@ -72,11 +72,11 @@ bool check_parent(const struct value *v, struct str path)
     if (v->ld->flags & CONF_NO_FILES)
         return true;
     if (stat(parent.p, &st) < 0)
-        return missing(v, parent, "an existing folder for the file", errno);
+        return check_missing(v, parent, "an existing folder for the file", errno);
     if (!S_ISDIR(st.st_mode))
-        return missing(v, parent, "an existing folder for the file", ENOTDIR);
+        return check_missing(v, parent, "an existing folder for the file", ENOTDIR);
     if (stat(load_dup(v->ld, path).p, &st) == 0 && S_ISDIR(st.st_mode))
-        return missing(v, path, "a file, not a folder", EISDIR);
+        return check_missing(v, path, "a file, not a folder", EISDIR);
     return true;
 }
 

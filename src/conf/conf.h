@@ -125,6 +125,8 @@ struct error_page_conf {
     const uint16_t *statuses;
     unsigned n_statuses;
     struct str file; /* absolute */
+    struct str body; /* what was in it when the configuration was loaded; p NULL: it was not there */
+    bool intercept;  /* also in place of a backend's answer */
 };
 
 /* Every setting that can stand in a location and is inherited (top, site, location; timeouts also from the upstream).
@@ -158,6 +160,9 @@ struct scope_conf {
     const struct error_page_conf *error_pages;
     unsigned n_error_pages;
     uint64_t buffer_request;
+    bool x_accel_redirect;
+    const struct str *x_sendfile; /* absolute folders */
+    unsigned n_x_sendfile;
     const struct cidr *allow, *deny;
     unsigned n_allow, n_deny;
     bool has_allow;
@@ -175,6 +180,7 @@ struct location_conf {
     bool has_jit;      /* whether it could be */
     const struct location_conf *shorter; /* of a prefix: the longest other one that it begins with; NULL: none */
     bool implicit;     /* the site's own "/" */
+    bool internal;     /* only for reroutes */
     unsigned order;    /* in the file */
     const struct action *actions[3];
     unsigned n_actions;

@@ -166,7 +166,7 @@ static void print_error_pages(struct out *o, const struct scope_conf *s)
             fprintf(o->f, "%s%u", j > 0 ? ", " : "", page->statuses[j]);
         fputs(" ); file = ", o->f);
         quote(o, page->file, false);
-        fputs("; }", o->f);
+        fputs(page->intercept ? "; intercept = true; }" : "; }", o->f);
     }
     fputs(" )", o->f);
 }
@@ -516,6 +516,10 @@ static void print_locations(struct out *o, const struct site_conf *site)
         fputs("match = ", o->f);
         quote(o, location->match, false);
         fputs(";\n", o->f);
+        if (location->internal) {
+            indent(o);
+            fputs("internal = true;\n", o->f);
+        }
         print_actions(o, location);
         print_scope(o, &location->s, site->s, (struct pair){ NULL, NULL });
         o->depth--;

@@ -474,6 +474,18 @@ void file_answer(struct request *r, const struct file_want *want, struct file *f
     lease.release(lease.arg);
 }
 
+void file_send(struct request *r, struct str root, struct str path)
+{
+    struct file_want want = file_want_of(r, root, hash_bytes(root), path);
+    struct file *f = NULL;
+    r->handler_data = NULL;
+    int error = file_cache_get(file_cache_of(r->w), &want, &f);
+    if (error)
+        request_fail(r, fail_of(error), error, NULL);
+    else
+        file_answer(r, &want, f, f);
+}
+
 static enum handled file_start(struct request *r)
 {
     const struct action *a = r->action;
@@ -498,7 +510,7 @@ static enum handled file_start(struct request *r)
         error = ENOENT;
     else
         error = get_index(cache, r, &want, &f);
-    if (error == EISDIR && !is_folder && !a->u.file.or_proxy) {
+    if (error == EISDIR && !is_folder && !a->u.file.or_proxy && !r->location->internal) {
         note(r, below, "a folder");
         redirect_to_folder(r);
         return HANDLED;

@@ -20,6 +20,8 @@ bool file_refuses(struct request *r);
 void file_serve(struct request *r, struct file *f, const struct file *head);
 /* The same with a compressed sibling in its place where the client likes one better; want is what f was found with. */
 void file_answer(struct request *r, const struct file_want *want, struct file *f, const struct file *head);
+/* Answers with the file of this path (relative) beneath a root, or fails the request. r->handler is file_handler. */
+void file_send(struct request *r, struct str root, struct str path);
 void file_resume(struct request *r);
 void file_abort(struct request *r);
 

@@ -27,6 +27,7 @@ src_libhandler_a_SOURCES = \
 	src/handler/proxy_body.c \
 	src/handler/proxy_fields.c \
 	src/handler/proxy_fields.h \
+	src/handler/proxy_instead.c \
 	src/handler/proxy_target.c \
 	src/handler/proxy_target.h \
 	src/handler/proxy_try.c \

@@ -464,7 +464,8 @@ static enum handled proxy_start(struct request *r)
         explain(p, target, &fields);
         return HANDLED;
     }
-    p->head = h1_write_request(&r->arena, r->head->method_text, target, &fields);
+    struct str method = r->head->method == METHOD_GET ? STR("GET") : r->head->method_text; /* it may have become one */
+    p->head = h1_write_request(&r->arena, method, target, &fields);
     if (p->head.p != NULL && p->conf->proxy_protocol > 0)
         p->head = with_proxy_header(r, p->conf->proxy_protocol, p->head);
     if (p->head.p == NULL)

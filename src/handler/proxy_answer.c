@@ -9,7 +9,8 @@
  *
  * Rules of what is passed: interim answers but 100 (RFC 9110 §15.2; weir has answered for 100 itself); a 101 only for
  * the handshake it belongs to; never a byte beyond the message (RFC 9112 §9.2: the connection is not used again);
- * never an end that the server did not send (§8).
+ * never an end that the server did not send (§8). Of an answer that something else takes the place of nothing is passed
+ * (proxy_instead.c).
  */
 #include <errno.h>
 
@@ -95,7 +96,11 @@ static void final_head(struct proxy *p)
     r->resp.has_length = h->has_length && h->status != 204;
     r->resp.length = h->length;
     bind_head(p);
-    respond_head(r);
+    enum proxy_instead instead = instead_of(r, h);
+    if (UNLIKELY(instead != INSTEAD_NOTHING))
+        instead_begin(p, instead);
+    else
+        respond_head(r);
 }
 
 /* The handshake has succeeded: both connections go to a tunnel. */
@@ -153,6 +158,16 @@ static void on_head(struct proxy *p, struct str rest)
 
 /* --- the end --- */
 
+/* The server has said what counts. */
+static void end_attempt(struct proxy *p, bool is_reusable)
+{
+    proxy_note(p, p->t.in.head.status);
+    health_passed(p->t.server);
+    proxy_release(p, is_reusable);
+    buf_clear(&p->kept, &p->loop->w->loop->blocks);
+    p->is_over = true;
+}
+
 /* The answer is complete; `last` is its last piece. is_clean: nothing came behind it and the connection is open. */
 static void complete(struct proxy *p, struct str last, bool is_clean)
 {
@@ -167,17 +182,22 @@ static void complete(struct proxy *p, struct str last, bool is_clean)
         !t->send_broke && conn_queued(&t->uc->c) == 0;
     if (is_reusable && t->is_blocked)
         conn_want_read(&t->uc->c, true);
-    proxy_note(p, t->in.head.status);
-    health_passed(t->server);
-    proxy_release(p, is_reusable);
-    buf_clear(&p->kept, &p->loop->w->loop->blocks);
-    p->is_over = true;
-    if (trailers.n == 0) {
+    end_attempt(p, is_reusable);
+    if (UNLIKELY(p->instead != INSTEAD_NOTHING)) {
+        instead_finish(p);
+    } else if (trailers.n == 0) {
         pass(p, last, HOW_LAST);
     } else {
         pass(p, last, HOW_MORE);
         respond_end(r, &trailers);
     }
+}
+
+/* An answer that is not for the client, and of which more would have to be waited for. */
+static void cut_short(struct proxy *p)
+{
+    end_attempt(p, false);
+    instead_finish(p);
 }
 
 static void refuse(struct proxy *p)
@@ -236,7 +256,9 @@ static void feed(struct proxy *p, struct str got)
         got = str_skip(got, used);
         switch (event) {
         case H1_MORE:
-            if (piece.n > 0 || has_head)
+            if (UNLIKELY(p->instead != INSTEAD_NOTHING))
+                cut_short(p);
+            else if (piece.n > 0 || has_head)
                 pass(p, piece, HOW_PAUSE);
             return;
         case H1_HEAD: {
@@ -248,6 +270,8 @@ static void feed(struct proxy *p, struct str got)
             break;
         }
         case H1_BODY:
+            if (UNLIKELY(p->instead != INSTEAD_NOTHING))
+                break;
             if (p->is_handshake)
                 bind_body(p, t->in.body);
             if (join(&piece, t->in.body))
@@ -260,7 +284,10 @@ static void feed(struct proxy *p, struct str got)
             complete(p, piece, got.n == 0);
             return;
         case H1_BAD:
-            refuse(p);
+            if (UNLIKELY(p->instead != INSTEAD_NOTHING))
+                cut_short(p);
+            else
+                refuse(p);
             return;
         }
     }

@@ -81,7 +81,7 @@ enum io body_take(struct request *r, struct str bytes, bool last)
 {
     struct proxy *p = r->handler_data;
     MAGIC_CHECK(p, PROXY_MAGIC);
-    if (p->is_over)
+    if (p->is_over || r->head->body == BODY_NONE) /* NONE: it was for an earlier backend, which has led here */
         return IO_OK;
     if (p->is_collecting)
         return collect(p, bytes, last);

@@ -280,6 +280,11 @@ static bool is_answer_own(enum field_id id)
     case F_TE:
     case F_TRANSFER_ENCODING:
     case F_UPGRADE:
+    case F_X_ACCEL_CHARSET: /* said to the front end. X-Accel-Buffering passes: weir holds nothing back, another may */
+    case F_X_ACCEL_EXPIRES:
+    case F_X_ACCEL_LIMIT_RATE:
+    case F_X_ACCEL_REDIRECT:
+    case F_X_SENDFILE:
         return true;
     default:
         return false;

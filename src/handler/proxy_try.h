@@ -5,6 +5,7 @@
  *   proxy_body.c    the request's body: collected, kept, passed on
  *   proxy_try.c     one attempt on the way out: connection, request head, body, deadlines
  *   proxy_answer.c  one attempt on the way back: the answer's head and body
+ *   proxy_instead.c answers that are not for the client: X-Accel-Redirect, X-Sendfile, pages in their place
  *   proxy_bind.c    whom the request belongs to: hash keys, sticky sessions
  *   tunnel.c        after a 101
  */
@@ -57,6 +58,9 @@ struct proxy_try {
     bool is_patient : 1;       /* the body's length is unknown: timeouts.tunnel */
 };
 
+/* What the client gets in place of the backend's answer. */
+enum proxy_instead { INSTEAD_NOTHING, INSTEAD_PAGE, INSTEAD_PATH, INSTEAD_FILE };
+
 struct proxy {
     uint32_t magic;
     struct request *r;
@@ -80,6 +84,8 @@ struct proxy {
     struct server *home;       /* whom the client's cookie names; NULL: nobody */
     uint64_t session;          /* what the client is known by beside it */
     struct str first;          /* of a handshake's answer: bytes so far */
+    struct str instead_at;     /* the path or file that the backend names */
+    enum proxy_instead instead;
     struct proxy_try t;
     bool has_session : 1;      /* it is for whoever is asked to keep */
     bool is_handshake : 1;     /* the answer will name a session */
@@ -126,6 +132,14 @@ void try_send_broke(struct proxy *p, int error);
 
 /* proxy_answer.c */
 void answer_on_readable(struct proxy *p);
+
+/* proxy_instead.c */
+/* What this final answer of a backend calls for. */
+enum proxy_instead instead_of(const struct request *r, const struct head *h);
+/* r->resp is filled as if the answer went to the client: it does not. Nothing has been sent. */
+void instead_begin(struct proxy *p, enum proxy_instead kind);
+/* The attempt is over and p->is_over: does what instead_begin noted. */
+void instead_finish(struct proxy *p);
 
 /* proxy_bind.c */
 /* Before the first attempt: fills p->query. */

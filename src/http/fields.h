@@ -13,7 +13,7 @@
 #define FIELD_IDS(X) \
     X(ACCEPT, "Accept") X(ACCEPT_ENCODING, "Accept-Encoding") X(ACCEPT_RANGES, "Accept-Ranges") X(AGE, "Age") \
     X(ALLOW, "Allow") X(ALT_SVC, "Alt-Svc") X(AUTHORIZATION, "Authorization") X(CACHE_CONTROL, "Cache-Control") \
-    X(CONNECTION, "Connection") X(CONTENT_ENCODING, "Content-Encoding") X(CONTENT_LENGTH, "Content-Length") \
+    X(CONNECTION, "Connection") X(CONTENT_DISPOSITION, "Content-Disposition") X(CONTENT_ENCODING, "Content-Encoding") X(CONTENT_LENGTH, "Content-Length") \
     X(CONTENT_RANGE, "Content-Range") X(CONTENT_TYPE, "Content-Type") X(COOKIE, "Cookie") X(DATE, "Date") \
     X(ETAG, "ETag") X(EXPECT, "Expect") X(EXPIRES, "Expires") X(FORWARDED, "Forwarded") X(HOST, "Host") \
     X(HTTP2_SETTINGS, "HTTP2-Settings") X(IF_MATCH, "If-Match") X(IF_MODIFIED_SINCE, "If-Modified-Since") \
@@ -27,7 +27,9 @@
     X(SERVER, "Server") X(SET_COOKIE, "Set-Cookie") X(TE, "TE") X(TRACEPARENT, "traceparent") X(TRAILER, "Trailer") \
     X(TRANSFER_ENCODING, "Transfer-Encoding") X(UPGRADE, "Upgrade") X(USER_AGENT, "User-Agent") X(VARY, "Vary") \
     X(VIA, "Via") X(WARNING, "Warning") X(WWW_AUTHENTICATE, "WWW-Authenticate") \
-    X(X_ACCEL_BUFFERING, "X-Accel-Buffering") X(X_ACCEL_REDIRECT, "X-Accel-Redirect") \
+    X(X_ACCEL_BUFFERING, "X-Accel-Buffering") X(X_ACCEL_CHARSET, "X-Accel-Charset") \
+    X(X_ACCEL_EXPIRES, "X-Accel-Expires") X(X_ACCEL_LIMIT_RATE, "X-Accel-Limit-Rate") \
+    X(X_ACCEL_REDIRECT, "X-Accel-Redirect") \
     X(X_FORWARDED_FOR, "X-Forwarded-For") X(X_FORWARDED_HOST, "X-Forwarded-Host") \
     X(X_FORWARDED_PORT, "X-Forwarded-Port") X(X_FORWARDED_PROTO, "X-Forwarded-Proto") \
     X(X_REAL_IP, "X-Real-IP") X(X_REQUEST_ID, "X-Request-ID") X(X_SENDFILE, "X-Sendfile")

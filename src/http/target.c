@@ -312,8 +312,8 @@ static ptrdiff_t raw_length(struct str raw, struct str prefix)
         if (i >= raw.n)
             return -1;
         bool is_escape = raw.p[i] == '%';
-        char c = is_escape ? (char)(hex_value(raw.p[i + 1]) << 4 | hex_value(raw.p[i + 2])) : raw.p[i];
-        if (c != prefix.p[k])
+        int c = is_escape ? hex_value(raw.p[i + 1]) << 4 | hex_value(raw.p[i + 2]) : (unsigned char)raw.p[i];
+        if (c != (unsigned char)prefix.p[k])
             return -1;
         i += is_escape ? 3 : 1;
     }

@@ -158,8 +158,40 @@ static bool apply(struct request *r, const struct header_rule *rule)
     return true;
 }
 
+/* Puts what a backend said of a file in the place of what the file says of itself (proxy_instead.c). What describes the
+ * content goes with the file alone, not with an error page. */
+static bool carry(struct request *r)
+{
+    struct response *p = &r->resp;
+    bool is_file = p->status == 200 || p->status == 206 || p->status == 304;
+    for (unsigned i = 0; is_file && i < r->carried->n; i++) {
+        const struct field *f = &r->carried->v[i];
+        if (f->id == F_SET_COOKIE || f->id == F_CONTENT_TYPE)
+            continue;
+        if (!cut_from_block(r, f->name))
+            return false;
+        fields_remove(&p->fields, f->id);
+    }
+    for (unsigned i = 0; i < r->carried->n; i++) {
+        const struct field *f = &r->carried->v[i];
+        bool is_type = f->id == F_CONTENT_TYPE;
+        /* A list of parts has a type of its own, and a 304 none. */
+        if (f->id != F_SET_COOKIE && (!is_file || (is_type && !block_has(p->block, f->name))))
+            continue;
+        if (is_type && !cut_from_block(r, f->name))
+            return false;
+        if (is_type)
+            p->type = f->value;
+        if (!fields_add(&p->fields, &r->arena, f->name, f->value, f->id))
+            return false;
+    }
+    return true;
+}
+
 void header_rules_answer(struct request *r)
 {
+    if (r->carried != NULL && !carry(r))
+        request_log(r, LOG_ERROR, 0, "out of memory for a response field");
     for (unsigned i = 0; i < r->s->n_response_headers; i++)
         if (!apply(r, &r->s->response_headers[i]))
             request_log(r, LOG_ERROR, 0, "out of memory for a response field");

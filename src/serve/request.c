@@ -194,6 +194,10 @@ static enum step_result step_route(struct request *r)
     if (r->location == NULL)
         return fail_now(r, FAIL_NOT_FOUND);
     r->s = &r->location->s;
+    if (UNLIKELY(r->location->internal) && r->reroutes == 0) {
+        request_note(r, "internal", STR("not for clients"), r->location->where);
+        return fail_now(r, FAIL_NOT_FOUND);
+    }
     request_note(r, "location", r->location->match, r->location->where);
     if (is_denied(r))
         return fail_now(r, FAIL_DENIED);
@@ -285,7 +289,7 @@ void request_fail(struct request *r, enum fail f, int error, const char *detail)
     respond_page(r, row->status);
 }
 
-void request_reroute(struct request *r, struct str path)
+void request_reroute_to(struct request *r, const struct target *to)
 {
     if (BUG_IF(r->head_sent))
         return;
@@ -296,13 +300,21 @@ void request_reroute(struct request *r, struct str path)
         request_fail(r, FAIL_REROUTE_LOOP, 0, NULL);
         return;
     }
-    if (!target_make(&r->target, path, &r->arena)) {
-        request_fail(r, FAIL_NO_MEMORY, 0, NULL);
-        return;
-    }
+    struct str authority = r->target.authority;
+    r->target = *to;
+    r->target.authority = authority;
     r->resp = (struct response){ 0 };
     r->step = STEP_ROUTE;
     request_wake(r);
+}
+
+void request_reroute(struct request *r, struct str path)
+{
+    struct target to = r->target;
+    if (target_make(&to, path, &r->arena))
+        request_reroute_to(r, &to);
+    else
+        request_fail(r, FAIL_NO_MEMORY, 0, NULL);
 }
 
 void request_want_body(struct request *r)

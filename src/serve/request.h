@@ -134,6 +134,7 @@ struct request {
     void *handler_data;              /* of this request; in the arena or the handler's own */
     const char *doing;               /* "connecting to the server": what the error log's "while" says; NULL: the step's name */
     unsigned reroutes;
+    const struct fields *carried;    /* of a backend's answer that has led here; NULL: none has */
 
     /* the answer */
     struct response resp;
@@ -174,6 +175,8 @@ void request_finish(struct request *r);
 void request_fail(struct request *r, enum fail f, int error, const char *detail);
 /* Goes back to STEP_ROUTE with this decoded path (borrowed until finish) and the same query. At most 5 times; never after the head. */
 void request_reroute(struct request *r, struct str path);
+/* The same with another target, path and query; its authority does not count. */
+void request_reroute_to(struct request *r, const struct target *to);
 /* The handler is ready to take the body: from now on handler->body is called as it arrives. */
 void request_want_body(struct request *r);
 /* After handler->body returned IO_AGAIN: it may be called again. */

@@ -8,6 +8,8 @@
  */
 #include "serve/respond.h"
 
+#include "http/accept.h"
+#include "http/mime.h"
 #include "http/status.h"
 #include "serve/filter.h"
 #include "serve/handler.h"
@@ -19,7 +21,7 @@ void respond_head(struct request *r)
         return;
     struct response *p = &r->resp;
     p->bodyless = (r->head && r->head->method == METHOD_HEAD) || status_has_no_body(p->status);
-    if (UNLIKELY(r->s->n_response_headers > 0))
+    if (UNLIKELY(r->s->n_response_headers > 0 || r->carried != NULL))
         header_rules_answer(r);
     if (!filter_begin(r)) {
         r->resp = (struct response){ .close = true };
@@ -98,19 +100,59 @@ void respond_simple(struct request *r, uint16_t status, struct str type, struct 
         return;
 }
 
-void respond_page(struct request *r, uint16_t status)
+const struct error_page_conf *respond_error_page(const struct scope_conf *s, uint16_t status)
+{
+    for (unsigned i = 0; i < s->n_error_pages; i++)
+        for (unsigned j = 0; j < s->error_pages[i].n_statuses; j++)
+            if (s->error_pages[i].statuses[j] == status)
+                return s->error_pages[i].body.p != NULL ? &s->error_pages[i] : NULL;
+    return NULL;
+}
+
+/* Does the client like problem+json (RFC 9457) better than a page of this type? */
+static bool prefers_json(const struct request *r, struct str type)
+{
+    if (r->head == NULL || fields_get(&r->head->fields, F_ACCEPT) == NULL)
+        return false;
+    const struct fields *f = &r->head->fields;
+    int json = accept_type_q(f, STR("application/json")), problem = accept_type_q(f, STR("application/problem+json"));
+    ptrdiff_t semi = str_chr(type, ';', 0);
+    return (json > problem ? json : problem) > accept_type_q(f, semi < 0 ? type : str_take(type, (size_t)semi));
+}
+
+static struct str own_page(struct request *r, uint16_t status, bool as_json)
 {
     struct str reason = status_reason(status);
-    struct str body = arena_printf(&r->arena,
-                                   "<!doctype html><html lang=en><meta charset=utf-8>"
-                                   "<meta name=viewport content=\"width=device-width\">"
-                                   "<meta name=color-scheme content=\"light dark\"><title>%u %.*s</title>"
-                                   "<body style=\"font-family:sans-serif;margin:4em auto;max-width:30em\">"
-                                   "<h1>%u %.*s</h1></body></html>\n",
-                                   status, STR_ARG(reason), status, STR_ARG(reason));
-    if (status_has_no_body(status) || body.p == NULL)
+    if (as_json)
+        return arena_printf(&r->arena, "{\"type\":\"about:blank\",\"title\":\"%.*s\",\"status\":%u}\n",
+                            STR_ARG(reason), status);
+    return arena_printf(&r->arena,
+                        "<!doctype html><html lang=en><meta charset=utf-8>"
+                        "<meta name=viewport content=\"width=device-width\">"
+                        "<meta name=color-scheme content=\"light dark\"><title>%u %.*s</title>"
+                        "<body style=\"font-family:sans-serif;margin:4em auto;max-width:30em\">"
+                        "<h1>%u %.*s</h1></body></html>\n",
+                        status, STR_ARG(reason), status, STR_ARG(reason));
+}
+
+void respond_page(struct request *r, uint16_t status)
+{
+    const struct error_page_conf *page = UNLIKELY(r->s->n_error_pages > 0) ? respond_error_page(r->s, status) : NULL;
+    struct str type = page ? mime_find(&r->conf->mime, page->file) : STR("text/html; charset=utf-8");
+    bool as_json = status >= 400 && prefers_json(r, type);
+    if (status_has_no_body(status)) {
+        respond_simple(r, status, STR_NONE, STR_NONE);
+        return;
+    }
+    if (status >= 400)
+        respond_field(r, F_VARY, STR("Accept"));
+    if (page)
+        request_note(r, "error page", as_json ? STR("no: the client prefers JSON") : page->file,
+                     r->s->where[SET_body_error_pages]);
+    struct str body = page && !as_json ? page->body : own_page(r, status, as_json);
+    if (body.p == NULL)
         body = STR_NONE;
-    respond_simple(r, status, STR("text/html; charset=utf-8"), body);
+    respond_simple(r, status, as_json ? STR("application/problem+json") : type, body);
 }
 
 void respond_redirect(struct request *r, uint16_t status, struct str location)

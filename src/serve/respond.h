@@ -23,8 +23,11 @@ void respond_resume(struct request *r);
 
 /* A whole own answer. type may be empty if body is. */
 void respond_simple(struct request *r, uint16_t status, struct str type, struct str body);
-/* The small page for a status (300 and above), with whatever fields are already in r->resp.fields. */
+/* The page for a status (300 and above), with whatever fields are already in r->resp.fields: the one of error_pages, else
+ * a small one; for a client that likes JSON better than either, problem+json (RFC 9457). */
 void respond_page(struct request *r, uint16_t status);
+/* The page that the scope's error_pages have for this status; NULL: none. */
+const struct error_page_conf *respond_error_page(const struct scope_conf *s, uint16_t status);
 /* A redirect with this Location (already encoded; checked for bytes that cannot stand in a field). */
 void respond_redirect(struct request *r, uint16_t status, struct str location);
 /* Appends a field to r->resp.fields; the value is borrowed until finish. Want of memory fails the request at its next step. */

@@ -59,8 +59,9 @@ def shipped():
 @pytest.mark.parametrize("text", examples())
 def test_an_example_passes_check(cli, tmp_path, text):
     (tmp_path / "proxy.conf").write_text(text)
-    for folder in ("public", "sites.d", "bundle/programs/web.browser", "programs/web.browser/app"):
+    for folder in ("public", "sites.d", "bundle/programs/web.browser", "programs/web.browser/app", "private"):
         (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "oops.html").write_text("oops")
     (tmp_path / "bundle/programs/web.browser/program.json").write_text("{}")
     (tmp_path / "sites.d" / "a.conf").write_text(SITE)
     done = cli("check", "-c", tmp_path / "proxy.conf", cwd=tmp_path)

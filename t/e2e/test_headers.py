@@ -35,8 +35,8 @@ FILES = {"www/files/a.css": "a{}" * 1000, "www/files/b.txt": "b"}
 
 
 def answer(bc, q):
-    bc.send(b"HTTP/1.1 200 OK\r\nX-Kind: inner\r\nX-Gone: x\r\nx-gone: y\r\nSet-Cookie: z=9\r\nLink: <x>\r\nServer: app\r\n"
-            b"Content-Length: 2\r\n\r\nok")
+    return bc.send(b"HTTP/1.1 200 OK\r\nX-Kind: inner\r\nX-Gone: x\r\nx-gone: y\r\nSet-Cookie: z=9\r\nLink: <x>\r\n"
+                   b"Server: app\r\nContent-Length: 2\r\n\r\nok")
 
 
 @pytest.fixture(scope="module")

@@ -217,6 +217,15 @@ static void an_answers_own_fields_stay(void **state)
     assert_non_null(strstr(answer(text, true), "Trailer: X-T\r\n"));
 }
 
+static void what_is_said_to_the_front_end_stays_here(void **state)
+{
+    (void)state;
+    assert_string_equal(answer("HTTP/1.1 200 OK\r\nX-Accel-Redirect: /a\r\nx-sendfile: /b\r\nX-ACCEL-EXPIRES: 5\r\n"
+                               "X-Accel-Limit-Rate: 1\r\nX-Accel-Charset: x\r\nX-Accel-Buffering: no\r\n\r\n",
+                               false),
+                        "X-Accel-Buffering: no\r\n");
+}
+
 static void keep_alive_and_event_streams_are_noticed(void **state)
 {
     (void)state;
@@ -288,6 +297,7 @@ int main(void)
         T(only_a_websocket_is_upgraded),
         T(too_many_nominations_are_refused),
         T(an_answers_own_fields_stay),
+        T(what_is_said_to_the_front_end_stays_here),
         T(keep_alive_and_event_streams_are_noticed),
         T(trailers_that_frame_or_route_are_dropped),
         T(the_accept_value_must_match_the_key),
