@@ -84,13 +84,13 @@ def make_files(root):
 class Server:
     """One running server; .port answers both /static/… and what is proxied."""
 
-    def __init__(self, name, conf, args, cpu, work, origin=0):
-        self.name, self.port, self.port2 = name, util.free_port(), util.free_port()
+    def __init__(self, name, conf, args, cpu, work, origin=0, host="127.0.0.1"):
+        self.host, self.name, self.port, self.port2 = host, name, util.free_port(), util.free_port()
         self.dir = os.path.join(work, name)
         os.makedirs(self.dir, exist_ok=True)
         path = os.path.join(self.dir, "conf")
         with open(path, "w") as f:
-            f.write(conf % {"dir": self.dir, "port": self.port, "port2": self.port2, "origin": origin, "root": work})
+            f.write(conf % {"dir": self.dir, "host": host, "port": self.port, "port2": self.port2, "origin": origin, "root": work})
         self.log = os.path.join(self.dir, "log")
         with open(self.log, "wb") as log:
             self.proc = subprocess.Popen(pinned(cpu, [a.replace("CONF", path) for a in args]), stdout=log, stderr=log,
@@ -106,7 +106,7 @@ class Server:
         if self.proc.poll() is not None:
             with open(self.log, errors="replace") as f:
                 raise AssertionError("%s ended at once:\n%s" % (self.name, f.read()[-2000:]))
-        return util.listening("127.0.0.1", self.port)
+        return util.listening(self.host, self.port)
 
     def tree(self):
         return util.tree(self.proc.pid)
