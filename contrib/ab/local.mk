@@ -32,7 +32,8 @@ abappsdir = $(abdir)/apps
 dist_abapps_DATA = \
 	contrib/ab/apps/balancer.js \
 	contrib/ab/apps/files.py \
-	contrib/ab/apps/hello.js
+	contrib/ab/apps/hello.js \
+	contrib/ab/apps/hello.ru
 
 abdemodir = $(abdir)/demo-app
 dist_abdemo_DATA = contrib/demo-app/app.js contrib/demo-app/bundle.js
@@ -44,6 +45,7 @@ dist_absetups_DATA = \
 	conf/setups/demo.setup \
 	conf/setups/files.setup \
 	conf/setups/four-nodes.inc \
+	conf/setups/generators.setup \
 	conf/setups/haproxy-redispatch.setup \
 	conf/setups/meteor-1cpu.setup \
 	conf/setups/meteor-2cpu.setup \
@@ -54,6 +56,8 @@ dist_absetups_DATA = \
 	conf/setups/node-alone.setup \
 	conf/setups/node-balance.conf \
 	conf/setups/node-cluster.setup \
+	conf/setups/nodes-down.setup \
+	conf/setups/nodes-leaving.inc \
 	conf/setups/npm-loadbalancer.setup \
 	conf/setups/origin.inc \
 	conf/setups/pinned-busy.setup \
@@ -61,6 +65,7 @@ dist_absetups_DATA = \
 	conf/setups/pinned.conf \
 	conf/setups/pinned.inc \
 	conf/setups/proxy.setup \
+	conf/setups/stacks.setup \
 	conf/setups/weir-redispatch.setup
 
 absetupfilesdir = $(absetupsdir)/files
@@ -71,6 +76,7 @@ dist_absetupfiles_DATA = \
 	conf/setups/files/h2o-proxy.conf \
 	conf/setups/files/haproxy-proxy.cfg \
 	conf/setups/files/haproxy-redispatch.cfg \
+	conf/setups/files/haproxy-three.cfg \
 	conf/setups/files/lighttpd-files.conf \
 	conf/setups/files/lighttpd-proxy.conf \
 	conf/setups/files/nginx-files.conf \

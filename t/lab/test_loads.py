@@ -83,6 +83,24 @@ def test_openloop():
     assert loads.parse_openloop("").failures == {"aborted": 1}
 
 
+def test_generators_that_ran_at_once_are_merged():
+    parts = []
+    for ms, seconds in ((range(1, 101), 1.0), (range(101, 401), 2.0)):
+        part = loads.Load()
+        part.take_latencies(list(ms))
+        part.requests, part.seconds, part.rps, part.bytes = len(ms), seconds, len(ms) / seconds, 10.0
+        part.failures = {"status": 3, "length": 5}
+        part.ab = {"rps": part.rps}  # ab counts an error page twice
+        parts.append(part)
+    got = loads.merged(parts)
+    assert (got.requests, got.seconds, got.rps, got.bytes) == (400, 2.0, 250, 20)
+    assert got.failures == {"status": 6, "length": 4} and got.total_failures() == 10 and not got.ab
+    assert (got.min_ms, got.mean_ms, got.quantile(1.0)) == (1, 200.5, 400)
+    for q in (0.1, 0.25, 0.5, 0.9, 0.99):
+        assert got.quantile(q) == pytest.approx(400 * q, abs=4)
+    assert loads.merged(parts[:1]) is parts[0]
+
+
 def test_autocannon(data):
     got = loads.parse_autocannon(data("autocannon.json"))
     assert (

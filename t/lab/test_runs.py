@@ -5,7 +5,7 @@ import os
 import re
 
 import pytest
-from conftest import ports_free
+from conftest import STAND_IN, ports_free
 from lab import loads
 from lab.arms import Arm
 from lab.runner import Runner
@@ -87,6 +87,35 @@ def test_the_order_is_drawn_from_the_seed(monkeypatch):
             (arm, twin, url) for arm, twin in (("a", False), ("a", True), ("b", False)) for url in ("/x", "/y")
         )
     assert len({tuple(o[1:] for o in orders[0] if o[0] == number) for number in range(1, 9)}) > 4
+
+
+def test_several_generators_at_once_are_one_run(lab, arms_file, tmp_path):
+    r = lab(arms_file(a={}, b={"bad_every": 100, "after": 301}), *LOAD, "--generators", 3, "--rounds", 1, "--out", "o")
+    rows = {(x["arm"], x["twin"]): x for x in Store.open(str(tmp_path / "o")).rows}
+    assert rows["a", 0]["requests"] == rows["b", 0]["requests"] == 900 and rows["a", 0]["failures"] == 0
+    assert rows["b", 0]["f_status"] == 6 and "b is refused (b failed 6 requests (status 6))" in r.stdout
+    assert {"1.tsv.gz", "1-2.tsv.gz", "1-3.tsv.gz", "1-3.out"} <= set(os.listdir(tmp_path / "o" / "raw"))
+    assert "ab -n 300 -c 5, 3 at once" in (tmp_path / "o" / "summary.md").read_text()
+
+
+def test_a_process_that_is_to_leave_is_no_death_but_what_fails_counts(lab, tmp_path):
+    process = (
+        '{ name = "%s"; run = "/usr/bin/python3 ' + STAND_IN + ' ${PORT_%s}"; ready = "tcp://127.0.0.1:${PORT_%s}"; %s }'
+    )
+    arm = '{ name = "%s"; url = "http://127.0.0.1:${PORT_A}"; processes = ( %s ); }'
+    leave = 'leave = "100ms";'
+    (tmp_path / "x.setup").write_text(
+        'warmup = "0s"; cooldown = "0s"; arms = ( %s, %s );'
+        % (
+            arm % ("stays", process % ("app", "A", "A", "") + ", " + process % ("beside", "B", "B", leave)),
+            arm % ("goes", process % ("app", "A", "A", leave)),
+        )
+    )
+    r = lab("x.setup", "--rate", 100, "--load", "openloop -c 5 -d 0.5", "--rounds", 1, "--out", "o")
+    rows = {(x["arm"], x["twin"]): x for x in Store.open(str(tmp_path / "o")).rows}
+    assert rows["stays", 0]["failures"] == rows["stays", 1]["failures"] == 0, r.stderr
+    assert rows["goes", 0]["failures"] > 20 and "goes is refused" in r.stdout
+    assert ports_free(tmp_path / "o")
 
 
 def test_the_report_can_be_made_again(lab, arms_file, tmp_path):

@@ -2,6 +2,7 @@
 """One request at a time: is it ready, and do all arms give the same answer?"""
 import hashlib
 import http.client
+import socket
 import time
 import urllib.parse
 
@@ -16,7 +17,15 @@ def _connection(url, timeout):
 
 
 def ready(url):
-    """Does anybody answer there with HTTP at all? 502 and its like do not count: a server behind is not up yet."""
+    """Does anybody answer there with HTTP at all? 502 and its like do not count: a server behind is not up yet. For
+    tcp://host:port it is enough that somebody listens."""
+    if url.startswith("tcp://"):
+        u = urllib.parse.urlsplit(url)
+        try:
+            socket.create_connection((u.hostname, u.port), 2).close()
+            return True
+        except OSError:
+            return False
     c, path = _connection(url, 2)
     try:
         c.request("GET", path, headers={"Connection": "close"})

@@ -7,12 +7,14 @@ answers, stopped in reverse order. A process is its whole tree: workers that out
 (PR_SET_PDEATHSIG).
 """
 import ctypes
+import glob
 import os
 import random
 import re
 import shlex
 import signal
 import subprocess
+import threading
 import time
 import urllib.parse
 
@@ -29,6 +31,7 @@ TOP = {
     "arms": list,
     "load": str,
     "rate": (int, float),
+    "generators": int,
     "urls": list,
     "warmup": str,
     "cooldown": str,
@@ -61,6 +64,7 @@ PROCESS = {
     "ready": str,
     "stop": str,
     "timeout": str,
+    "leave": str,
     "config": str,
     "dir": str,
 }
@@ -152,7 +156,14 @@ class Process:
         self.stop_signal = getattr(signal, "SIG" + d.get("stop", "TERM"))
         self.timeout = setupfile.seconds(d.get("timeout", "15s"))
         self.config = d.get("config")
+        self.leave = setupfile.seconds(d["leave"]) if "leave" in d else None
         self.proc = self.log = None
+        self.left = False
+
+    def go(self):
+        """Ends it in the middle of a run, as the set-up says: what the arm does then is what is measured."""
+        self.left = True
+        self.proc.send_signal(self.stop_signal)
 
     def start(self, arm_dir):
         self.log = os.path.join(arm_dir, self.name + ".log")
@@ -190,7 +201,7 @@ class Process:
 
     def check(self):
         rc = self.proc.poll() if self.proc else None
-        if rc is not None:
+        if rc is not None and not self.left:
             how = "ended by signal %d" % -rc if rc < 0 else "ended with exit code %d" % rc
             raise Died("%s %s%s" % (self.name, how, self.last_words()))
 
@@ -256,7 +267,15 @@ class Arm:
                     pass
             kill_all({*pids, *machine.tree(p.proc.pid)}, p.proc.pid)
             p.proc.wait()
-            p.proc = None
+            p.proc, p.left = None, False
+
+    def leave_later(self):
+        """The timers of those processes that are to end while it is measured."""
+        timers = [threading.Timer(p.leave, p.go) for p in self.processes if p.leave is not None and not p.left]
+        for t in timers:
+            t.daemon = True
+            t.start()
+        return timers
 
     def cpus(self):
         """The CPUs its processes may use; empty if one of them is not pinned."""
@@ -371,7 +390,7 @@ def available():
 
 
 def lacking(need):
-    """Why `need` is not met, or None. needs = ( "nginx", "npm:loadbalancer", "file:/path" )."""
+    """Why `need` is not met, or None. needs = ( "nginx", "npm:loadbalancer", "gem:sinatra", "file:/path" )."""
     kind, _, rest = need.partition(":")
     if kind == "npm" and rest:
         if not machine.which("node"):
@@ -379,6 +398,11 @@ def lacking(need):
         return (
             None if os.path.isdir(os.path.join(modules_dir(), rest)) else "the npm package %s is not installed" % rest
         )
+    if kind == "gem" and rest:
+        found = glob.glob("/usr/share/rubygems-integration/*/specifications/%s-[0-9]*.gemspec" % rest) or glob.glob(
+            "/var/lib/gems/*/specifications/%s-[0-9]*.gemspec" % rest
+        )
+        return None if found else "the Ruby gem %s is not installed" % rest
     if kind == "file" and rest:
         return None if os.path.exists(rest) else "%s is not there" % rest
     if need == "weir":

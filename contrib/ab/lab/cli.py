@@ -45,6 +45,7 @@ def parser():
     p.add_argument("--list", action="store_true", help="show the shipped set-ups")
     p.add_argument("--url", action="append", default=[], metavar="PATH", help="what is asked for (default: /)")
     p.add_argument("--load", help="the generator, without its URL (default: %s)" % loads.DEFAULT)
+    p.add_argument("--generators", type=int, help="so many of them at once, the rate shared among them (default: 1)")
     p.add_argument("--rate", type=float, help="requests/s of a fixed rate: measures latency, not throughput")
     p.add_argument("--rounds", type=int, help="how often each arm is measured (default: as few as can decide)")
     p.add_argument(
@@ -102,7 +103,11 @@ class Plan:
     def __init__(self, a, file):
         self.rate = a.rate or file.get("rate")
         text = a.load or (file.get("load") if bool(a.rate) == bool(file.get("rate")) else None)
-        self.command = loads.Command(text or ("openloop -c 100 -d 5" if self.rate else loads.DEFAULT), self.rate)
+        self.generators = a.generators or file.get("generators", 1)
+        self.command = loads.Command(
+            text or ("openloop -c 100 -d 5" if self.rate else loads.DEFAULT),
+            self.rate and self.rate / self.generators,
+        )
         self.urls = a.url or list(file.get("urls", [])) or ["/"]
         for url in self.urls:
             if not url.startswith("/"):
@@ -130,6 +135,7 @@ class Plan:
             "seed": self.seed,
             "regime": self.command.regime,
             "load": self.command.text,
+            "generators": self.generators,
             "rate": self.rate,
             "tool": self.command.tool,
             "urls": self.urls,
@@ -225,6 +231,7 @@ def measure_in(work, a, argv):
         cooldown=plan.cooldown,
         load_cpus=plan.load_cpus,
         rng_seed=plan.seed,
+        generators=plan.generators,
     )
     try:
         runner.try_all()
@@ -302,8 +309,8 @@ def main(argv):
         if not a.arms and not a.setup:
             parser().print_usage(sys.stderr)
             return 2
-        if a.rounds is not None and a.rounds < 1 or a.rate is not None and a.rate <= 0:
-            raise Problem("--rounds and --rate take positive numbers")
+        if any(v is not None and v <= 0 for v in (a.rounds, a.rate, a.generators)):
+            raise Problem("--rounds, --rate and --generators take positive numbers")
         return measure(a, argv)
     except (Problem, SetupError) as e:
         print("weir ab: %s" % e, file=sys.stderr)

@@ -59,11 +59,15 @@ class Load:
     def quantile(self, q):
         return self.grid[GRID.index(q)] if self.grid else math.nan
 
-    def total_failures(self):
-        """ab counts an error page of another length twice, as status and as length: once is enough."""
+    def once(self):
+        """Failures by kind. ab counts an error page of another length twice, as status and as length: once is enough."""
         f = dict(self.failures)
-        both = max(f.pop("status", 0), f.pop("length", 0)) if self.ab else 0
-        return both + sum(f.values())
+        if self.ab and f.get("status") and f.get("length"):
+            f["length"] = max(0, f["length"] - f["status"])
+        return f
+
+    def total_failures(self):
+        return sum(self.once().values())
 
 
 # --- commands -----------------------------------------------------------------------------------------------------
@@ -357,6 +361,28 @@ def parse_openloop(text, raw=None):
         out.take_latencies(
             [int(r[1]) / 1000 for r in rows if r[2] == "ok"], [int(r[0]) / 1e6 for r in rows if r[2] == "ok"]
         )
+    return out
+
+
+def merged(parts):
+    """Several generators that ran at once, as one: counts are added, quantiles are those of all requests together."""
+    if len(parts) == 1:
+        return parts[0]
+    out = Load()
+    out.requests, out.seconds = sum(p.requests for p in parts), max(p.seconds for p in parts)
+    out.rps, out.bytes = sum(p.rps for p in parts), sum(p.bytes for p in parts)
+    out.min_ms, out.resolution = min(p.min_ms for p in parts), max(p.resolution for p in parts)
+    if out.requests:
+        out.mean_ms = sum(p.mean_ms * p.requests for p in parts) / out.requests
+    for p in parts:
+        for kind, n in p.once().items():
+            out.fail(kind, n)
+    if all(p.grid for p in parts):
+        steps = [(v, (q - before) * p.requests) for p in parts for v, q, before in zip(p.grid, GRID, [0, *GRID])]
+        steps.sort()
+        shares = np.cumsum([n for _, n in steps]) / out.requests
+        at = np.minimum(np.searchsorted(shares, np.array(GRID) - 1e-9), len(steps) - 1)
+        out.grid = [steps[i][0] for i in at]
     return out
 
 

@@ -39,7 +39,7 @@ def method(a):
             "Fixed rate, %g requests/s, latency from the intended send time" % m["rate"]
             if m["rate"]
             else "Saturation: each client sends its next request when it has its answer",
-            m["load"],
+            m["load"] + (", %d at once" % m["generators"] if m.get("generators", 1) > 1 else ""),
             m["seed"],
             m["warmup"],
             m["cooldown"],

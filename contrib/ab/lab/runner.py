@@ -11,7 +11,7 @@ import subprocess
 import threading
 import time
 
-from lab import answers, machine
+from lab import answers, loads, machine
 from lab.arms import Died, Problem, die_with_us, prepare
 from lab.store import pairs, row_of
 
@@ -86,12 +86,14 @@ def last_completed(path):
 class Runner:
     """Holds what all rounds share. `say` prints progress."""
 
-    def __init__(self, arms, urls, command, store, session, say, *, warmup, cooldown, load_cpus, rng_seed):
+    def __init__(
+        self, arms, urls, command, store, session, say, *, warmup, cooldown, load_cpus, rng_seed, generators=1
+    ):
         self.arms, self.urls, self.command, self.store = arms, urls, command, store
         self.session, self.say, self.warmup, self.cooldown = session, say, warmup, cooldown
         self.load_cpus, self.rng = load_cpus, random.Random(rng_seed)
         self.headers = answers.headers_of(command.words)
-        self.answers, self.running, self.generator = {}, None, None
+        self.answers, self.running, self.generators, self.loads = {}, None, [], generators
         self.run_number = self.done = self.planned = 0
         self.began = None
 
@@ -115,10 +117,7 @@ class Runner:
 
     def stop(self):
         """Ends the generator and the arm that runs, if any; fails if a port stays taken."""
-        if self.generator and self.generator.poll() is None:
-            self.generator.kill()
-            self.generator.wait()
-        self.generator = None
+        self._end_generators()
         arm, self.running = self.running, None
         if not arm or not arm.started:
             return
@@ -199,25 +198,28 @@ class Runner:
         per_request = self._warm(arm, full)
         self._settle(arm)
         title = "round %d, %s%s %s" % (number, arm.name, " (again)" if twin else "", url)
-        out, raw = self.store.raw(run, "out"), self.store.raw(run, "tsv")
+        files = [(self.store.raw(n, "out"), self.store.raw(n, "tsv")) for n in names_of(run, self.loads)]
         start = time.time()
         cpu, (busy, everything, stolen) = arm.cpu_us(), machine.machine_times()
-        sampler = Sampler(arm, out, title, per_request, self.progress, self.say)
+        sampler = Sampler(arm, files[0][0], title, per_request, self.progress, self.say)
         sampler.start()
         died = None
+        leaving = arm.leave_later()
         try:
-            self._generate(self.command.measured(full, raw), out, arm)
+            self._generate([(self.command.measured(full, raw), out) for out, raw in files], arm)
         except Died as e:
             died = e
         finally:
             pss = sampler.finish()
+            for timer in leaving:
+                timer.cancel()
         busy2, everything2, stolen2 = machine.machine_times()
         used = {n: us - cpu.get(n, 0) for n, us in arm.cpu_us().items()}
-        load = self.command.parse(machine.read(out), raw)
+        load = loads.merged([self.command.parse(machine.read(out), raw) for out, raw in files])
         self._judge(load, arm, url, died)
         row = row_of(run, number, arm.name, twin, url, self.command.regime, start, load)
         n = load.requests or float("nan")
-        if used and not died:
+        if used and not died and not any(p.left for p in arm.processes):  # who has gone has taken its count along
             row.update(cpu_us=sum(used.values()) / n, cpu_by=pairs({k: v / n for k, v in used.items()}))
         row.update(
             machine_us=(busy2 - busy) / n,
@@ -226,7 +228,8 @@ class Runner:
             stolen=(stolen2 - stolen) / max(1, everything2 - everything),
         )
         self.store.add(row, load)
-        self.store.pack(run)
+        for n in names_of(run, self.loads):
+            self.store.pack(n)
         self.done += 1
         self.say(
             "%s  %s: %.0f requests/s%s"
@@ -235,7 +238,7 @@ class Runner:
         if died:
             raise Died("round %d: %s: %s" % (number, arm.name, died))
         if "aborted" in load.failures:
-            raise Problem("round %d: %s: %s gave up: %s" % (number, arm.name, self.command.tool, last_line(out)))
+            raise Problem("round %d: %s: %s gave up: %s" % (number, arm.name, self.command.tool, last_line(files[0][0])))
 
     def _judge(self, load, arm, url, died):
         """Failures that the generator does not see: short answers, a server that could not follow, a death."""
@@ -247,8 +250,9 @@ class Runner:
             least = expected["wire"] * 0.999 - 1 if self.command.tool != "ab" else expected["length"]
             if mean < (expected["length"] if expected["chunked"] else least):
                 load.fail("length", 1)
-        if self.command.rate and load.rps < 0.95 * self.command.rate:
-            load.fail("late", round(load.requests * (1 - load.rps / self.command.rate)))
+        rate = (self.command.rate or 0) * self.loads
+        if load.rps < 0.95 * rate:
+            load.fail("late", round(load.requests * (1 - load.rps / rate)))
 
     def _warm(self, arm, url):
         """Returns about how many bytes on loopback a request is worth, for the line a second."""
@@ -256,7 +260,7 @@ class Runner:
             return 0
         out = os.path.join(self.session.work, "warm.out")
         lo = machine.loopback_bytes()
-        self._generate(self.command.warm(url, self.warmup), out, arm, self.warmup)
+        self._generate([(self.command.warm(url, self.warmup), out)], arm, self.warmup)
         lo = machine.loopback_bytes() - lo
         requests = self.command.parse(machine.read(out), None).requests
         return lo / requests if requests else 0
@@ -274,37 +278,55 @@ class Runner:
                 return
             cpu, then = used, now
 
-    def _generate(self, args, out, arm, seconds=None):
-        """Runs the generator to its end, or interrupts it after so many seconds: none of them can be told to run for
-        half a second. Died as soon as a process of the arm ends."""
+    def _generate(self, runs, arm, seconds=None):
+        """Runs generators [(arguments, file for what they print)] at once and to their end, or interrupts them after so
+        many seconds: none of them can be told to run for half a second. Died as soon as a process of the arm ends."""
 
         def child():
             die_with_us()
             if self.load_cpus:
                 os.sched_setaffinity(0, self.load_cpus)
 
-        with open(out, "wb") as f:
-            self.generator = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=f, stderr=f, preexec_fn=child)
-        deadline = time.monotonic() + LIMIT
-        interrupt = time.monotonic() + (seconds or LIMIT)
+        for args, out in runs:
+            with open(out, "wb") as f:
+                self.generators.append(
+                    subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=f, stderr=f, preexec_fn=child)
+                )
+        began = time.monotonic()
+        interrupt = began + (seconds or LIMIT)
         try:
-            while True:
-                try:
-                    self.generator.wait(0.05)
-                    break
-                except subprocess.TimeoutExpired:
+            for g in self.generators:
+                while not ended(g):
                     arm.check()
                     if time.monotonic() >= interrupt:
-                        self.generator.send_signal(signal.SIGINT)
-                        interrupt = deadline
-                    if time.monotonic() > deadline:
-                        raise Problem("%s did not end within %d s" % (os.path.basename(args[0]), LIMIT)) from None
+                        interrupt = began + LIMIT
+                        for one in self.generators:
+                            one.send_signal(signal.SIGINT)
+                    if time.monotonic() > began + LIMIT:
+                        raise Problem("%s did not end within %d s" % (os.path.basename(runs[0][0][0]), LIMIT))
             arm.check()
         finally:
-            if self.generator.poll() is None:
-                self.generator.kill()
-                self.generator.wait()
-            self.generator = None
+            self._end_generators()
+
+    def _end_generators(self):
+        for g in self.generators:
+            if g.poll() is None:
+                g.kill()
+            g.wait()
+        self.generators = []
+
+
+def names_of(run, generators):
+    """Of a run's files: 7, and 7-2, 7-3 where there are more generators."""
+    return [str(run), *("%d-%d" % (run, n) for n in range(2, generators + 1))]
+
+
+def ended(process, seconds=0.05):
+    try:
+        process.wait(seconds)
+        return True
+    except subprocess.TimeoutExpired:
+        return False
 
 
 class Different(Problem):

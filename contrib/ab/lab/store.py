@@ -4,7 +4,8 @@
     env.json        the plan, the environment, the answers, the problems
     runs.tsv        a row for each measured run
     quantiles.tsv   the latency quantiles of each run, ms
-    raw/            what the generator printed (N.out) and its single requests (N.tsv.gz), N as in runs.tsv
+    raw/            what the generator printed (N.out) and its single requests (N.tsv.gz), N as in runs.tsv; N-2 and so
+                    on are further generators of that run
     logs/           what the processes of the arms printed
 """
 import csv
@@ -110,7 +111,7 @@ class Store:
             self.ab[row["run"]] = load.ab
 
     def raw(self, run, suffix):
-        return self.file("raw", "%d.%s" % (run, suffix))
+        return self.file("raw", "%s.%s" % (run, suffix))
 
     def pack(self, run):
         """Single requests take much room: compressed as soon as they have been read."""
