@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include "base/clock.h"
 #include "handler/proxy_target.h"
 #include "handler/proxy_try.h"
 #include "http/h1_write.h"
@@ -133,6 +134,61 @@ static void on_queue_timeout(struct deadline *d)
     proxy_give_up(container_of(d, struct proxy, wait), FAIL_QUEUE_TIMEOUT, 0, NULL);
 }
 
+static void on_held(struct deadline *d);
+
+/* `hold`: nobody accepts at present; after a while everyone is asked again. False: that is not wanted, or has lasted
+ * long enough. */
+static bool hold(struct proxy *p)
+{
+    struct loop *l = p->loop->w->loop;
+    if (p->conf->hold == 0)
+        return false;
+    if (p->hold_until_ms == 0)
+        p->hold_until_ms = l->now_ms + p->conf->hold;
+    if (l->now_ms >= p->hold_until_ms)
+        return false;
+    uint64_t ms = (uint64_t)HOLD_DELAY_MS << (p->n_held < 3 ? p->n_held : 3);
+    p->n_held++;
+    p->query.n_tried = 0;
+    p->r->doing = "waiting for a server that accepts";
+    deadline_set(l, &p->wait, DEADLINE_QUEUE, ms < HOLD_DELAY_MAX_MS ? ms : HOLD_DELAY_MAX_MS, on_held);
+    return true;
+}
+
+/* The end of an ejection is no event: a timer of the loop looks at those who wait then. */
+static void look_later(struct proxy_loop *loop, struct upstream *u)
+{
+    if (!queue_has_waiters(u))
+        return;
+    uint64_t now = clock_monotonic_ms(), end = health_next_end(u, now);
+    if (end == 0 || (loop->look_ms != 0 && loop->look_ms <= end))
+        return;
+    loop->look_ms = end;
+    ev_timer_stop(loop->w->loop->ev, &loop->look);
+    ev_timer_set(&loop->look, (double)(end - now + 1) / 1000, 0.);
+    ev_timer_start(loop->w->loop->ev, &loop->look);
+}
+
+static void on_look(struct ev_loop *ev, ev_timer *timer, int events)
+{
+    (void)ev;
+    (void)events;
+    struct proxy_loop *loop = container_of(timer, struct proxy_loop, look);
+    const struct snapshot *snapshot = loop->w->hold->snapshot;
+    loop->look_ms = 0;
+    for (unsigned i = 0; i < snapshot->conf->n_upstreams; i++) {
+        queue_dispatch(snapshot->upstreams[i]);
+        look_later(loop, snapshot->upstreams[i]);
+    }
+}
+
+/* No server that this request could have is of use. */
+static void no_hope(struct proxy *p)
+{
+    if (!hold(p))
+        proxy_give_up(p, FAIL_NO_SERVER, 0, p->query.bound != NULL ? "the server it belongs to" : NULL);
+}
+
 static void on_granted(void *user, struct server *s)
 {
     struct proxy *p = user;
@@ -141,7 +197,7 @@ static void on_granted(void *user, struct server *s)
     if (s != NULL)
         try_start(p, s, false);
     else
-        proxy_give_up(p, FAIL_NO_SERVER, 0, "the server it belongs to");
+        no_hope(p);
 }
 
 static void wait_in_queue(struct proxy *p)
@@ -156,12 +212,13 @@ static void wait_in_queue(struct proxy *p)
         if (s != NULL)
             try_start(p, s, false);
         else
-            proxy_give_up(p, FAIL_NO_SERVER, 0, "the server it belongs to");
+            no_hope(p);
         break;
     case QUEUE_WAITS:
         r->doing = "waiting for a free slot";
         p->queued_ms = l->now_ms;
         deadline_set(l, &p->wait, DEADLINE_QUEUE, r->s->timeouts.queue, on_queue_timeout);
+        look_later(p->loop, p->upstream);
         break;
     case QUEUE_REFUSED:
         proxy_give_up(p, FAIL_QUEUE_FULL, 0, NULL);
@@ -188,31 +245,10 @@ static bool ask_server(struct proxy *p)
     return s != NULL || is_possible;
 }
 
-static void on_held(struct deadline *d);
-
-/* `hold`: nobody accepts at present; after a while everyone is asked again. False: that is not wanted, or has lasted
- * long enough. */
-static bool hold(struct proxy *p)
-{
-    struct loop *l = p->loop->w->loop;
-    if (p->conf->hold == 0)
-        return false;
-    if (p->hold_until_ms == 0)
-        p->hold_until_ms = l->now_ms + p->conf->hold;
-    if (l->now_ms >= p->hold_until_ms)
-        return false;
-    uint64_t ms = (uint64_t)HOLD_DELAY_MS << (p->n_held < 3 ? p->n_held : 3);
-    p->n_held++;
-    p->query.n_tried = 0;
-    p->r->doing = "waiting for a server that accepts";
-    deadline_set(l, &p->wait, DEADLINE_QUEUE, ms < HOLD_DELAY_MAX_MS ? ms : HOLD_DELAY_MAX_MS, on_held);
-    return true;
-}
-
 void proxy_ask(struct proxy *p)
 {
-    if (!ask_server(p) && !hold(p))
-        proxy_give_up(p, FAIL_NO_SERVER, 0, NULL);
+    if (!ask_server(p))
+        no_hope(p);
 }
 
 static void on_held(struct deadline *d)
@@ -275,6 +311,7 @@ void proxy_failed(struct proxy *p, enum fail f, int error, const char *detail)
     if (fail_row(f)->side == SIDE_UPSTREAM && f != FAIL_NO_SERVER) {
         atomic_fetch_add_explicit(&s->failures, 1, memory_order_relaxed);
         health_failed(s, fail_row(f)->symbol, error);
+        look_later(p->loop, p->upstream);
     }
     proxy_release(p, false);
     p->query.is_retry = true;
@@ -508,6 +545,7 @@ static void *proxy_open(struct worker *w)
     if (loop == NULL)
         return NULL;
     loop->w = w;
+    ev_init(&loop->look, on_look);
     pool_init(&loop->pool, w->loop);
     tunnel_loop_init(loop);
     return loop;
@@ -515,8 +553,8 @@ static void *proxy_open(struct worker *w)
 
 static void proxy_close(struct worker *w, void *state)
 {
-    (void)w;
     struct proxy_loop *loop = state;
+    ev_timer_stop(w->loop->ev, &loop->look);
     tunnel_close_all(loop);
     pool_close(&loop->pool);
     free(loop);

@@ -30,6 +30,8 @@ struct proxy_loop {
     struct pool pool;
     struct list tunnels;
     struct list leaving;  /* tunnels that have been told to end */
+    ev_timer look;        /* at those who wait, when an ejection ends ... */
+    uint64_t look_ms;     /* ... then; 0: it does not run */
     ev_timer drain;       /* tells some of them at a time ... */
     uint64_t drain_until; /* ... so that all know by then */
 };

@@ -33,8 +33,7 @@ struct probe {
     struct server *server;
     struct health_conf health; /* its path is in this block */
     struct str request;        /* in this block; empty: a connection is enough */
-    unsigned good, bad;        /* in a row */
-    bool is_down;
+    struct check_run run;
 
     /* the check that runs */
     ev_timer next, limit;
@@ -73,18 +72,25 @@ static void drop_connection(struct probe *p)
     arena_reset(&p->arena);
 }
 
+enum check_change check_count(struct check_run *run, bool is_good, const struct health_conf *health)
+{
+    run->good = is_good ? run->good + 1 : 0;
+    run->bad = is_good ? 0 : run->bad + 1;
+    if (run->is_down ? run->good < health->rise : run->bad < health->fall)
+        return CHECK_SAME;
+    run->is_down = !is_good;
+    return is_good ? CHECK_UP : CHECK_DOWN;
+}
+
 static void report(struct probe *p, bool is_good, const char *cause)
 {
     char text[HEALTH_CAUSE];
-    p->good = is_good ? p->good + 1 : 0;
-    p->bad = is_good ? 0 : p->bad + 1;
-    if (p->is_down && is_good && p->good >= p->health.rise) {
-        p->is_down = false;
-        snprintf(text, sizeof text, "%u good checks in a row", p->good);
+    enum check_change change = check_count(&p->run, is_good, &p->health);
+    if (change == CHECK_UP) {
+        snprintf(text, sizeof text, "%u good checks in a row", p->run.good);
         health_bar(p->server, BARRED_CHECK, false, text);
-    } else if (!p->is_down && !is_good && p->bad >= p->health.fall) {
-        p->is_down = true;
-        snprintf(text, sizeof text, "%u failed checks in a row, the last one: %s; until %u are good", p->bad, cause,
+    } else if (change == CHECK_DOWN) {
+        snprintf(text, sizeof text, "%u failed checks in a row, the last one: %s; until %u are good", p->run.bad, cause,
                  p->health.rise);
         health_bar(p->server, BARRED_CHECK, true, text);
     }
@@ -336,9 +342,7 @@ static void take_list(struct loop *l, struct mail *mail)
         struct probe *old = find_probe(&c->probes, p->server);
         list_remove(&p->link);
         if (old != NULL) {
-            p->good = old->good;
-            p->bad = old->bad;
-            p->is_down = old->is_down;
+            p->run = old->run;
             probe_free(old, false);
         }
         list_append(&fresh, &p->link);

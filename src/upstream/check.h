@@ -8,6 +8,17 @@
 
 #include "upstream/upstream.h"
 
+/* What a server's checks have shown so far. */
+struct check_run {
+    unsigned good, bad; /* in a row */
+    bool is_down;
+};
+
+enum check_change { CHECK_SAME, CHECK_DOWN, CHECK_UP };
+
+/* One more result: down after `fall` bad ones in a row, up again after `rise` good ones. */
+enum check_change check_count(struct check_run *run, bool is_good, const struct health_conf *health);
+
 struct checks;
 
 struct checks *checks_new(void) MUST_USE;

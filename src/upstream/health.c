@@ -61,6 +61,8 @@ static void eject(struct server *s, uint64_t now, const char *what, int error)
     h->ok = 0;
     atomic_store(&h->bad_now, h->bad = 0);
     atomic_store(&s->ejected_until, now + ms);
+    if (atomic_load(&u->ejected_until) < now + ms) /* changed under the mutex alone */
+        atomic_store(&u->ejected_until, now + ms);
     snprintf(h->ejected_cause, sizeof h->ejected_cause, "%s%s%s%s, %u of %u attempts failed", what,
              error != 0 ? " (" : "", error != 0 ? strerrordesc_np(error) : "", error != 0 ? ")" : "", bad, all);
     log_write(LOG_WARN, "upstream %.*s: server %.*s gets no requests for %llu s: %s", STR_ARG(u->name),
@@ -106,6 +108,20 @@ void health_passed(struct server *s)
     pthread_mutex_unlock(&u->queue.mutex);
     if (is_back)
         log_write(LOG_NOTICE, "upstream %.*s: server %.*s answers again", STR_ARG(u->name), STR_ARG(s->name));
+}
+
+uint64_t health_next_end(struct upstream *u, uint64_t now)
+{
+    uint64_t next = 0;
+    if (LIKELY(atomic_load_explicit(&u->ejected_until, memory_order_relaxed) <= now))
+        return 0;
+    const struct server_set *set = atomic_load_explicit(&u->set, memory_order_acquire);
+    for (unsigned i = 0; i < set->n; i++) {
+        uint64_t until = atomic_load_explicit(&set->entries[i].server->ejected_until, memory_order_relaxed);
+        if (until > now && (next == 0 || until < next))
+            next = until;
+    }
+    return next;
 }
 
 void health_forgive(struct server *s)

@@ -16,6 +16,8 @@ void health_passed(struct server *s);
 /* Sets or takes back one of BARRED_. `cause` is for people: status shows it while the bit stands. Logs a change. Those
  * who wait are looked at. Any thread. */
 void health_bar(struct server *s, unsigned bit, bool is_on, const char *cause);
+/* When the next ejection of a server of u ends (clock_monotonic_ms); 0: nobody is ejected. A loop's thread. */
+uint64_t health_next_end(struct upstream *u, uint64_t now);
 /* Ends what health_failed has begun. */
 void health_forgive(struct server *s);
 

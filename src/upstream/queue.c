@@ -12,6 +12,9 @@
  * at `waiting` (all sequentially consistent), so one of the two sees the other. Whoever comes while someone waits
  * goes through the queue, and does not overtake.
  *
+ * Nobody waits for what will not come: who could not be served with every slot free, because checks, an operator or the
+ * configuration have taken the last server away, is told so in the step in which that happens, as one who comes now is.
+ *
  * A freed slot goes to the older of two heads by arrival number: the server's own FIFO, and the common one. Retries
  * have the number 0. In the common FIFO a retry may be unable to take what is free (it has been there); the first one
  * that can is served.
@@ -158,15 +161,17 @@ static void dispatch(struct upstream *u)
             else
                 hand_out(u, s);
         }
+    bool is_hopeless = false; /* for whoever asks for nothing special */
     list_each_safe(it, next, &q->any) {
         struct queue_entry *e = entry_of(it);
-        bool is_full;
+        bool is_full = false;
         bool is_plain = pick_is_plain(e->query);
-        struct server *s = pick_server(u, e->query, &is_full);
-        if (s != NULL)
+        struct server *s = is_plain && is_hopeless ? NULL : pick_server(u, e->query, &is_full);
+        if (s != NULL || !is_full)
             grant(e, s);
         else if (is_plain)
             break;
+        is_hopeless |= is_plain && s == NULL;
     }
 }
 

@@ -10,7 +10,7 @@
 #include "upstream/pick.h"
 
 enum queue_result {
-    QUEUE_TOOK,      /* a slot was free after all: *server, its slot taken; NULL: no hope for the bound one */
+    QUEUE_TOOK,      /* a slot was free after all: *server, its slot taken; NULL: there is no hope */
     QUEUE_WAITS,     /* *entry stands in the queue */
     QUEUE_REFUSED,   /* queue_size wait already */
     QUEUE_NO_MEMORY,
@@ -18,8 +18,8 @@ enum queue_result {
 
 struct queue_entry;
 
-/* A slot of `s` is the waiter's. NULL: the server it was bound to is of no use any more. On the waiter's loop; the
- * entry is gone. */
+/* A slot of `s` is the waiter's. NULL: no server that it could have is of use any more. On the waiter's loop; the entry
+ * is gone. */
 typedef void queue_granted_fn(void *user, struct server *s);
 
 /* The query is borrowed and not to be touched until the entry has gone. query->bound says which FIFO; it becomes NULL
@@ -36,7 +36,7 @@ void queue_leave(struct queue_entry *e);
 /* A slot of this server may have become free. Any thread. */
 void queue_pass(struct server *s);
 /* Anything about the upstream's servers has changed. Those bound to a server that is of no use any more wait for any
- * other (redispatch), or are told so. Any thread. */
+ * other (redispatch), or are told so, as are those for whom no server is left. Any thread. */
 void queue_dispatch(struct upstream *u);
 
 /* Does anyone wait? Without the mutex: who comes when nobody does may look for a free slot itself. */

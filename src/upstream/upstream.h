@@ -86,6 +86,7 @@ struct server_set {
     uint16_t *order[2];        /* round robin: indexes of entries, of the primaries and of the backups */
     unsigned n_order[2];
     uint16_t *table[2];        /* hash: the index of the entry for each place */
+    unsigned hash_factor;      /* of the mean load, in percent, a server is given by a hash; 0: any */
     uint64_t seed;             /* random */
     struct affinity_tag *tags; /* sticky: of each entry, sorted */
     struct server_set *next;   /* of the retired ones */
@@ -110,6 +111,7 @@ struct upstream {
     _Atomic(struct affinity *) affinity; /* sessions; NULL: none are learnt */
     atomic_uint queue_size;
     atomic_bool redispatch;
+    atomic_ullong ejected_until; /* when the last ejection ends (clock_monotonic_ms); nobody is ejected afterwards */
     struct queue queue;
     struct list servers;       /* every server that is not freed yet; changed by the table's thread under queue.mutex */
     struct list link;          /* table->upstreams */

@@ -182,6 +182,64 @@ def test_more_slots_by_a_reload_are_handed_out(weir, backend):
     assert [c.response().status for c in clients] == [200] * 3
 
 
+def test_who_waits_is_told_at_once_when_the_last_server_goes(weir, backend):
+    gate = Gate()
+    a = backend(gate)
+    w = weir(CONF % (2, "20s", "maxconn = 1;"), B=a.addr)
+    first = ask(w, "/slow/1")
+    util.wait_for("the backend is busy", 5, lambda: gate.started)
+    others = [ask(w, "/x/%d" % i) for i in range(5)]
+    util.wait_for("five wait", 5, lambda: waiting(w) == 5)
+    before = time.monotonic()
+    assert w.cli("server", "u/" + a.addr, "down").returncode == 0
+    for c in others:
+        r = c.response()
+        assert r.status == 503 and r.complete and r.get("retry-after")
+    assert time.monotonic() - before < util.scaled(3) and waiting(w) == 0
+    w.wait_error("NO_SERVER")
+    gate.open.release()
+    assert first.response().status == 200  # it runs on
+
+
+def test_with_hold_who_waits_goes_on_waiting_when_the_last_server_goes(weir, backend):
+    gate = Gate()
+    a = backend(gate)
+    w = weir(CONF % (1, "20s", 'maxconn = 1; hold = "20s";'), B=a.addr)
+    first = ask(w, "/slow/1")
+    util.wait_for("the backend is busy", 5, lambda: gate.started)
+    second = ask(w, "/y")
+    util.wait_for("it waits", 5, lambda: waiting(w) == 1)
+    assert w.cli("server", "u/" + a.addr, "down").returncode == 0
+    util.wait_for("it waits elsewhere", 5, lambda: waiting(w) == 0)
+    gate.open.release()
+    assert first.response().status == 200 and not second.at_eof(0.3)
+    assert w.cli("server", "u/" + a.addr, "up").returncode == 0
+    assert second.response().status == 200
+
+
+def test_the_end_of_an_ejection_is_noticed_by_those_who_wait(weir, backend, raw_backend):
+    """One server fails too often, the other is busy all the time: five seconds later the first gets who waits."""
+    gate, good = Gate(), threading.Event()
+
+    def script(conn):
+        while True:
+            conn.head()
+            conn.send(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na" if good.is_set() else b"junk\r\n\r\n")
+            if not good.is_set():
+                return
+    a, b = raw_backend(script), backend(gate)
+    w = weir(CONF.replace('"@B@"', '"@A@", "@B@"') % (2, "60s", "maxconn = 1; retries = 0;"), A=a.addr, B=b.addr)
+    util.wait_for("it is ejected", 10, lambda: w.get("/x") and "gets no requests for 5 s" in w.errors())
+    good.set()
+    busy = ask(w, "/slow/1")
+    util.wait_for("the other one is busy", 5, lambda: "/slow/1" in gate.started)
+    waits = ask(w, "/waits")
+    util.wait_for("it waits", 3, lambda: waiting(w) == 1)
+    assert waits.response().body == b"a"  # nothing else has happened since
+    gate.open.release()
+    assert busy.response().status == 200
+
+
 def test_redispatch_does_not_begin_with_the_dead_server_each_time(weir, backend, dead):
     b = backend()
     w = weir("""workers = 1; access_log = { path = "stdout"; format = "$upstream_addr"; };

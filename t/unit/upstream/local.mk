@@ -22,3 +22,10 @@ t_unit_upstream_pick_least_conn_LDADD = src/libupstream.a src/libnet.a src/libba
 check_PROGRAMS += t/unit/upstream/pick_random
 t_unit_upstream_pick_random_SOURCES = t/unit/upstream/pick_random.c t/unit/upstream/pick_set.h
 t_unit_upstream_pick_random_LDADD = src/libupstream.a src/libnet.a src/libbase.a $(CMOCKA_LIBS) $(WEIR_LIBS)
+check_PROGRAMS += t/unit/upstream/health
+t_unit_upstream_health_SOURCES = t/unit/upstream/health.c t/unit/upstream/pick_set.h
+t_unit_upstream_health_LDADD = src/libupstream.a src/libnet.a src/libbase.a $(CMOCKA_LIBS) $(WEIR_LIBS)
+t_unit_upstream_health_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_monotonic_ms
+check_PROGRAMS += t/unit/upstream/check
+t_unit_upstream_check_SOURCES = t/unit/upstream/check.c
+t_unit_upstream_check_LDADD = src/libupstream.a src/libhttp.a src/libnet.a src/libbase.a $(CMOCKA_LIBS) $(WEIR_LIBS)

@@ -269,6 +269,70 @@ static void those_bound_to_a_server_that_is_down_go_elsewhere(void **state)
     group_close(&g);
 }
 
+/* When the last server that they could have goes, all who wait are told, at once; who waits for a full one waits. */
+static void nobody_waits_for_what_will_not_come(void **state)
+{
+    (void)state;
+    struct group g;
+    struct server *tried[1];
+    struct waiter w[5] = { 0 };
+    group_open(&g, 1);
+    fill(&g);
+    for (unsigned i = 0; i < 3; i++)
+        wait_for_slot(&g, &w[i]);
+    w[3].query.bound = &g.servers[0];
+    wait_for_slot(&g, &w[3]);
+    tried[0] = &g.servers[0];
+    w[4].query = (struct pick_query){ .tried = tried, .n_tried = 1, .is_retry = true };
+    assert_int_equal(enter(&g, &w[4], true), QUEUE_WAITS);
+    atomic_store(&g.servers[0].barred, BARRED_CHECK);
+    queue_dispatch(&g.u);
+    turn(&g);
+    assert_int_equal(n_grants, 0); /* the second one is only full */
+    atomic_store(&g.servers[0].barred, 0);
+    atomic_store(&g.servers[1].barred, BARRED_DOWN);
+    queue_dispatch(&g.u);
+    turn(&g);
+    assert_int_equal(n_grants, 1); /* the retry has been to the first */
+    assert_int_equal(w[4].calls, 1);
+    assert_null(w[4].got);
+    atomic_store(&g.servers[0].barred, BARRED_CHECK);
+    queue_dispatch(&g.u);
+    assert_int_equal(atomic_load(&g.u.queue.waiting), 0);
+    turn(&g);
+    for (unsigned i = 0; i < 4; i++) {
+        assert_int_equal(w[i].calls, 1);
+        assert_null(w[i].got);
+    }
+    struct waiter late = { 0 };
+    assert_int_equal(enter(&g, &late, false), QUEUE_TOOK); /* nor does who comes in this moment */
+    assert_null(late.got);
+    atomic_store(&g.servers[0].barred, 0);
+    empty(&g);
+    group_close(&g);
+}
+
+/* It may have one that fails too often, when it is free: there is hope. */
+static void an_ejected_server_is_hope(void **state)
+{
+    (void)state;
+    struct group g;
+    struct waiter w = { 0 };
+    group_open(&g, 1);
+    fill(&g);
+    wait_for_slot(&g, &w);
+    atomic_store(&g.servers[0].barred, BARRED_CHECK);
+    atomic_store(&g.servers[1].ejected_until, UINT64_MAX);
+    queue_dispatch(&g.u);
+    turn(&g);
+    assert_int_equal(w.calls, 0);
+    server_give(&g.servers[1]);
+    turn(&g);
+    assert_ptr_equal(w.got, &g.servers[1]);
+    empty(&g);
+    group_close(&g);
+}
+
 static void recovery_does_not_flood(void **state)
 {
     (void)state;
@@ -407,6 +471,8 @@ int main(void)
         cmocka_unit_test(who_leaves_is_passed_over),
         cmocka_unit_test(the_older_of_both_heads_is_next),
         cmocka_unit_test(those_bound_to_a_server_that_is_down_go_elsewhere),
+        cmocka_unit_test(nobody_waits_for_what_will_not_come),
+        cmocka_unit_test(an_ejected_server_is_hope),
         cmocka_unit_test(recovery_does_not_flood),
         cmocka_unit_test(no_slot_is_lost_or_given_twice),
     };
