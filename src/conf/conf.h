@@ -270,6 +270,7 @@ struct upstream_conf {
     unsigned n_servers;
     enum balance_kind balance;
     struct template hash;
+    unsigned hash_balance_factor; /* percent, over 100; 0: no bound */
     unsigned retries;
     bool redispatch;
     unsigned proxy_protocol; /* version of the header that connections begin with, and then serve one request; 0: none */

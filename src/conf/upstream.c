@@ -215,6 +215,12 @@ static void read_upstream(const struct value *v, struct str name)
     read_servers(&list, &inherited, u);
     if (u->sticky == STICKY_AUTO) /* of its own, or two upstreams of one site would overwrite each other's */
         u->sticky_cookie = load_printf(ld, "weir_%.*s", STR_ARG(name));
+    config_setting_t *factor = b->written[SET_upstream_hash_balance_factor];
+    if (u->hash_balance_factor > 0 && u->hash_balance_factor <= 100) {
+        struct value bound = value_of(ld, factor, &settings[SET_upstream_hash_balance_factor], &t);
+        diag_bad(&bound, "%u leaves no room for all requests; expected a percentage over 100 (\"125\"), or 0 for no bound",
+                 u->hash_balance_factor);
+    }
     if (u->balance == BALANCE_HASH && u->hash.n == 0)
         diag_bad(v, "balance = \"hash\" needs to know of what; expected hash = \"$request_uri\"; or the like");
 }

@@ -12,6 +12,11 @@
  * server's keys spread over all the others, those of the others stay, and they come home when it does. One that is
  * merely full is waited for (pick_owner). A request without a key goes by round robin, as do those for which the
  * template is empty: sending them all to one server would be an accident.
+ *
+ * With hash_balance_factor no server gets more than that percentage of the mean load, by weight (Mirrokni, Thorup and
+ * Zadimoghaddam, "Consistent Hashing with Bounded Loads", SODA 2018): a key whose server is at its bound, or has no free
+ * slot, goes where it would go if that server were lost. Nobody waits for one server then, and each choice looks at all
+ * of them, as least-conn does.
  */
 #include <stdlib.h>
 
@@ -109,24 +114,59 @@ static uint64_t again(uint64_t hash, unsigned step)
     return (v ^ v >> 29) * 0xbf58476d1ce4e5b9u >> 16;
 }
 
+/* The places of a key in their order: its own, others made from it, and then all in turn, for few may be left of many.
+ * NULL: there are no more. */
+static const struct set_entry *place(const struct server_set *set, const struct pick_query *q, const uint16_t *table,
+                                     unsigned step)
+{
+    if (step < STEPS_MAX)
+        return &set->entries[table[(step == 0 ? q->hash : again(q->hash, step)) % SLOTS]];
+    unsigned i = step - STEPS_MAX;
+    return i < set->n ? &set->entries[(q->hash % set->n + i) % set->n] : NULL;
+}
+
 static struct server *owner(const struct server_set *set, const struct pick_query *q, bool backup)
 {
     const uint16_t *table = set->table[backup];
-    if (table == NULL)
+    if (table == NULL || set->hash_factor > 0)
         return NULL;
-    for (unsigned step = 0; step < STEPS_MAX; step++) {
-        uint64_t place = (step == 0 ? q->hash : again(q->hash, step)) % SLOTS;
-        const struct set_entry *e = &set->entries[table[place]];
+    const struct set_entry *e;
+    for (unsigned step = 0; (e = place(set, q, table, step)) != NULL; step++)
         if (pick_is_usable(e, q, backup))
             return e->server;
-    }
-    /* Few are left of many. */
-    unsigned n = set->n, first = (unsigned)(q->hash % n);
-    for (unsigned i = 0; i < n; i++) {
-        const struct set_entry *e = &set->entries[first + i < n ? first + i : first + i - n];
-        if (pick_is_usable(e, q, backup))
+    return NULL;
+}
+
+/* What all servers that this request could have do now, and their weights. */
+struct total {
+    uint64_t load, weight;
+};
+
+static struct total total_of(const struct server_set *set, const struct pick_query *q, bool backup)
+{
+    struct total total = { 0 };
+    for (unsigned i = 0; i < set->n; i++)
+        if (pick_is_usable(&set->entries[i], q, backup)) {
+            total.load += server_load(set->entries[i].server);
+            total.weight += set->entries[i].weight;
+        }
+    return total;
+}
+
+/* Below its bound, this request not counted? With all at their bounds there would be more load than there is. */
+static bool has_room(const struct set_entry *e, const struct total *total, unsigned factor)
+{
+    return server_load(e->server) * 100 * total->weight < factor * (total->load + 1) * e->weight;
+}
+
+static struct server *choose_bounded(const struct server_set *set, const struct pick_query *q, bool backup)
+{
+    const struct total total = total_of(set, q, backup);
+    const struct set_entry *e;
+    for (unsigned step = 0; (e = place(set, q, set->table[backup], step)) != NULL; step++)
+        if (pick_is_usable(e, q, backup) && (q->bound != NULL || has_room(e, &total, set->hash_factor)) &&
+            server_take(e->server))
             return e->server;
-    }
     return NULL;
 }
 
@@ -134,6 +174,8 @@ static struct server *choose(struct upstream *u, const struct server_set *set, c
 {
     if (!q->has_hash || set->table[backup] == NULL)
         return pick_round_robin.choose(u, set, q, backup);
+    if (set->hash_factor > 0)
+        return choose_bounded(set, q, backup);
     struct server *s = owner(set, q, backup);
     return s != NULL && server_take(s) ? s : NULL;
 }

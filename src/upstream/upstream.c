@@ -252,6 +252,7 @@ static struct server_set *set_new(struct upstream_table *t, const struct upstrea
     if (set->entries == NULL)
         goto fail;
     set->pick = pick_of(c->balance);
+    set->hash_factor = c->hash_balance_factor;
     for (unsigned i = 0; i < c->n_servers; i++) {
         const struct server_conf *sc = &c->servers[i];
         struct server *s = find_server(u, sc->text);

@@ -191,6 +191,24 @@ def test_c114_a_key_waits_for_its_own_server(weir, backend):
     assert [q.target for q in bs[1 - home].take()] == ["/any"]
 
 
+@pytest.mark.parametrize("factor, spread", [(0, [8, 0, 0, 0]), (125, [3, 3, 2, 0])])
+def test_one_hot_key_is_bounded(weir, backend, factor, spread):
+    gate = threading.Event()
+
+    def slow(bc, q):
+        gate.wait(util.scaled(10))
+    bs = [backend(slow) for _ in range(4)]
+    w = weir(conf('balance = "uri-hash"; hash_balance_factor = %d;' % factor, bs))
+    clients = []
+    for i in range(8):  # one after another: the loops see each other's
+        clients.append(w.connect(timeout=10))
+        clients[-1].send(b"GET /hot HTTP/1.1\r\nHost: h\r\n\r\n")
+        util.wait_for("it runs", 5, lambda: sum(len(b.targets()) for b in bs) == i + 1)
+    gate.set()
+    assert {c.response().status for c in clients} == {200}
+    assert sorted(counts(bs), reverse=True) == spread
+
+
 @pytest.mark.parametrize("balance", ["round-robin", "least-conn", "random", "uri-hash"])
 def test_c124_backups_only_when_nobody_else_is_left(weir, backend, balance):
     bs = [backend() for _ in range(3)]

@@ -55,7 +55,7 @@ static void everything(void **state)
         "gzip = { level = 2; types = ( \"a/b\" ); }; precompressed = false; buffer_request = \"64k\";\n"
         "error_pages = ( { status = ( 502, 503 ); file = \"/srv/oops.html\"; } );\n"
         "upstreams = { u = { balance = \"hash\"; hash = \"$request_uri\"; retries = 0; redispatch = false; maxconn = "
-        "5; hold = \"3s\";\n"
+        "5; hold = \"3s\"; hash_balance_factor = 150;\n"
         "  timeouts = { upstream_idle = \"9s\"; connect = \"7s\"; }; health = { path = \"/h\"; expect = 204; }; sticky "
         "= { cookie = \"c\"; key = \"k\"; };\n"
         "  servers = ( \"a:1\", { address = \"unix:s\"; weight = 2; backup = true; drain = true; maxconn = 9; } ); };\n"

@@ -114,6 +114,21 @@ static void weights(void **state)
             "t.conf:1: upstreams.u.servers.weight: 1000 is out of range; expected a whole number from 0 to 256\n");
 }
 
+static void bounded_hashes(void **state)
+{
+    (void)state;
+    struct loaded l = load("upstreams = { u = { balance = \"ip-hash\"; hash_balance_factor = 125; servers = \"a:1\"; };\n"
+                           " v = { servers = \"a:1\"; }; };\n"
+                           "sites = { listen = \"80\"; proxy = \"u\"; locations = { match = \"/v\"; proxy = \"v\"; }; };");
+    assert_int_equal(l.c->upstreams[0]->hash_balance_factor, 125);
+    assert_int_equal(l.c->upstreams[1]->hash_balance_factor, 0);
+    unload(&l);
+    refuses("upstreams = { u = { balance = \"ip-hash\"; servers = \"a:1\";\n hash_balance_factor = 100; }; };\n"
+            "sites = { listen = \"80\"; proxy = \"u\"; };",
+            "t.conf:2: upstreams.u.hash_balance_factor: 100 leaves no room for all requests; expected a percentage over "
+            "100 (\"125\"), or 0 for no bound\n");
+}
+
 static void health_and_sticky(void **state)
 {
     (void)state;
@@ -180,7 +195,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(servers_inherit), cmocka_unit_test(bare_addresses), cmocka_unit_test(bad_addresses),
-        cmocka_unit_test(incomplete),      cmocka_unit_test(weights),        cmocka_unit_test(health_and_sticky),
+        cmocka_unit_test(incomplete),      cmocka_unit_test(weights),        cmocka_unit_test(bounded_hashes),
+        cmocka_unit_test(health_and_sticky),
         cmocka_unit_test(sessions_that_would_be_scattered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

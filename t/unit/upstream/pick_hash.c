@@ -174,6 +174,108 @@ static void without_a_key_it_is_round_robin(void **state)
     rig_close(&g);
 }
 
+/* --- hash_balance_factor --- */
+
+/* The servers of a key in its order: each is what is left when those before it have been tried. */
+static void order_of(struct rig *g, unsigned key, unsigned *order)
+{
+    struct server *tried[16];
+    struct pick_query q = query_of(key);
+    unsigned factor = g->set.hash_factor;
+    g->set.hash_factor = 0;
+    q.tried = tried;
+    for (unsigned i = 0; i < g->n; i++) {
+        int at = rig_choose(g, &q);
+        assert_true(at >= 0);
+        order[i] = (unsigned)at;
+        tried[q.n_tried++] = &g->servers[at];
+    }
+    g->set.hash_factor = factor;
+}
+
+/* The first in the key's order that is below its bound; weights of 1 to 3, requests of all keys, some of which end. */
+static void exactly_the_first_below_its_bound(void **state)
+{
+    (void)state;
+    static const unsigned weights[] = { 1, 3, 2, 1, 1, 2 };
+    static const unsigned factors[] = { 101, 125, 200, 1000 };
+    for (unsigned k = 0; k < ARRAY_LEN(factors); k++) {
+        struct rig g;
+        unsigned load[ARRAY_LEN(weights)] = { 0 }, all = 0, order[ARRAY_LEN(weights)];
+        rig_open(&g, &pick_hash, ARRAY_LEN(weights), weights);
+        g.set.hash_factor = factors[k];
+        srand(k);
+        for (unsigned i = 0; i < 3000; i++) {
+            unsigned key = (unsigned)rand() % 5, at = 0;
+            order_of(&g, key, order);
+            while (load[order[at]] * 100 * 10 >= factors[k] * (all + 1) * weights[order[at]])
+                at++;
+            assert_int_equal(rig_take(&g, &(struct pick_query){ .has_hash = true, .hash = query_of(key).hash }), order[at]);
+            load[order[at]]++;
+            all++;
+            for (unsigned end = (unsigned)rand() % 3, s; end > 0 && all > 40; end--) {
+                do
+                    s = (unsigned)rand() % ARRAY_LEN(weights);
+                while (load[s] == 0);
+                server_give(&g.servers[s]);
+                load[s]--;
+                all--;
+            }
+        }
+        rig_close(&g);
+    }
+}
+
+/* One key alone: of 8 requests at once none has more than the bound, and with a single one it stays at home. */
+static void one_hot_key_spreads(void **state)
+{
+    (void)state;
+    struct rig g;
+    unsigned order[4];
+    static const unsigned wanted[] = { 0, 1, 2, 0, 1, 2, 0, 1 }; /* load < 125 * (L + 1) / 400, L = 0 ... 7 */
+    rig_open(&g, &pick_hash, 4, NULL);
+    g.set.hash_factor = 125;
+    order_of(&g, 7, order);
+    const struct pick_query q = query_of(7);
+    for (unsigned i = 0; i < 20; i++)
+        assert_int_equal(rig_choose(&g, &q), order[0]);
+    for (unsigned i = 0; i < ARRAY_LEN(wanted); i++)
+        assert_int_equal(rig_take(&g, &q), order[wanted[i]]);
+    rig_close(&g);
+}
+
+/* Others' servers are no reason to refuse the last one that it may have. */
+static void whoever_has_few_to_choose_from_gets_one(void **state)
+{
+    (void)state;
+    struct rig g;
+    bool is_full;
+    rig_open(&g, &pick_hash, 3, NULL);
+    g.set.hash_factor = 101;
+    for (unsigned i = 0; i < 50; i++)
+        assert_true(server_take(&g.servers[2]));
+    struct pick_query q = query_of(1);
+    q.tried = (struct server *[]){ &g.servers[0], &g.servers[1] };
+    q.n_tried = 2;
+    assert_int_equal(rig_take(&g, &q), 2);
+    q = query_of(1);
+    q.bound = &g.servers[2];
+    assert_int_equal(rig_take(&g, &q), 2);
+    q = query_of(1);
+    atomic_store(&g.servers[0].barred, BARRED_CHECK);
+    atomic_store(&g.servers[1].barred, BARRED_CHECK);
+    assert_int_equal(rig_take(&g, &q), 2);
+    /* A full one is passed over, and nobody waits for it alone. */
+    atomic_store(&g.servers[0].barred, 0);
+    atomic_store(&g.servers[2].maxconn, 1);
+    assert_int_equal(rig_take(&g, &q), 0);
+    assert_null(pick_owner(&g.u, &q));
+    atomic_store(&g.servers[0].maxconn, 1);
+    assert_null(pick_server(&g.u, &q, &is_full));
+    assert_true(is_full);
+    rig_close(&g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -186,6 +288,9 @@ int main(void)
         cmocka_unit_test(a_failed_servers_keys_spread_and_come_home_the_others_stay),
         cmocka_unit_test(the_full_server_is_waited_for),
         cmocka_unit_test(without_a_key_it_is_round_robin),
+        cmocka_unit_test(exactly_the_first_below_its_bound),
+        cmocka_unit_test(one_hot_key_spreads),
+        cmocka_unit_test(whoever_has_few_to_choose_from_gets_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
