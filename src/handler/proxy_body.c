@@ -28,6 +28,25 @@ static void name_length(struct proxy *p)
     p->head = length.p != NULL ? h1_write_request(a, p->r->head->method_text, p->target, &p->fields) : STR_NONE;
 }
 
+/* Trailers go on with the chunks they came behind, but for those that must not come late, that say who asks, or that the
+ * location has a rule for: a server may take them for fields of the head. False: out of memory. */
+static bool take_trailers(struct proxy *p)
+{
+    struct request *r = p->r;
+    struct fields trailers;
+    if (!p->is_chunked || r->trailers == NULL)
+        return true;
+    if (proxy_trailer_fields(&r->arena, r->trailers, &trailers) != PROXY_FIELDS_OK)
+        return false;
+    for (unsigned i = 0; i < r->s->n_request_headers; i++)
+        fields_remove_name(&trailers, r->s->request_headers[i].name);
+    if (trailers.n == 0)
+        return true;
+    struct str end = h1_chunk_end(&r->arena, &trailers);
+    p->chunk_end = end.p != NULL ? arena_printf(&r->arena, "\r\n%.*s", STR_ARG(end)) : STR_NONE;
+    return p->chunk_end.p != NULL;
+}
+
 static enum io collect(struct proxy *p, struct str bytes, bool last)
 {
     struct request *r = p->r;
@@ -83,6 +102,10 @@ enum io body_take(struct request *r, struct str bytes, bool last)
     MAGIC_CHECK(p, PROXY_MAGIC);
     if (p->is_over || r->head->body == BODY_NONE) /* NONE: it was for an earlier backend, which has led here */
         return IO_OK;
+    if (last && !take_trailers(p)) {
+        proxy_give_up(p, FAIL_NO_MEMORY, 0, NULL);
+        return IO_OK;
+    }
     if (p->is_collecting)
         return collect(p, bytes, last);
     keep(p, bytes);

@@ -335,7 +335,7 @@ enum proxy_fields_result proxy_answer_fields(struct arena *a, const struct head 
  * for them. */
 static bool may_trail(const struct field *f)
 {
-    return f->id == F_OTHER || f->id == F_ETAG || f->id == F_WARNING;
+    return (f->id == F_OTHER && !is_forwarding(f)) || f->id == F_ETAG || f->id == F_WARNING;
 }
 
 enum proxy_fields_result proxy_trailer_fields(struct arena *a, const struct fields *trailers, struct fields *out)

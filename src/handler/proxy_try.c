@@ -126,10 +126,11 @@ static struct str body_frame(const struct proxy *p, size_t n, bool last, char *s
     *before = (struct iovec){ 0 };
     if (!p->is_chunked)
         return STR_NONE;
+    struct str end = p->chunk_end.n > 0 ? p->chunk_end : STR("\r\n0\r\n\r\n");
     if (n == 0)
-        return last ? STR("0\r\n\r\n") : STR_NONE;
+        return last ? str_skip(end, 2) : STR_NONE;
     *before = iov_of(str_of(size, h1_chunk_head(size, n)));
-    return last ? STR("\r\n0\r\n\r\n") : STR("\r\n");
+    return last ? end : STR("\r\n");
 }
 
 /* What is kept, from where this attempt is in it; what does not go out in one write is for the next. */

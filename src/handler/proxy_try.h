@@ -86,6 +86,7 @@ struct proxy {
     struct server *home;       /* whom the client's cookie names; NULL: nobody */
     uint64_t session;          /* what the client is known by beside it */
     struct str first;          /* of a handshake's answer: bytes so far */
+    struct str chunk_end;      /* with the trailers of the request; empty: it has none */
     struct str instead_at;     /* the path or file that the backend names */
     enum proxy_instead instead;
     struct proxy_try t;

@@ -242,6 +242,8 @@ static size_t feed(struct client *c, struct str s)
         break;
     }
     case H1_END:
+        if (x->reader.trailers.n > 0)
+            r->trailers = &x->reader.trailers;
         if (!r->body_complete)
             deliver(c, STR_NONE, true);
         break;

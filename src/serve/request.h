@@ -121,6 +121,7 @@ struct request {
     struct str host;                 /* lower case, without port; empty if there is none */
     uint64_t body_received;
     bool body_complete;              /* the whole request has been read */
+    const struct fields *trailers;   /* of the request, when that is so; NULL: none */
     bool body_wanted;                /* request_want_body was called */
 
     /* who answers */

@@ -255,6 +255,11 @@ def test_c027_max_forwards_is_for_this_hop_too(weir, backend):
     assert r.status == 204 and r.has("allow") and b.take() == []
     assert w.request("OPTIONS", "/x", {"Max-Forwards": "3"}).status == 200
     assert b.take()[0].get("max-forwards") == "2"
+    assert w.request("GET", "/x", {"Max-Forwards": "0"}).status == 200  # it means nothing for a GET, and passes
+    assert b.take()[0].get("max-forwards") == "0"
+    for left in ("0", "3"):
+        assert w.request("TRACE", "/x", {"Max-Forwards": left, "Cookie": "a=1"}).status == 405
+    assert b.take() == []
 
 
 def test_c073_hop_by_hop_and_nominated_fields(weir, backend):
@@ -323,7 +328,59 @@ def test_a_request_without_host_still_has_one_for_the_server(weir, backend):
     assert (q.get("host"), q.minor, q.anomalies) == (b.addr, 1, [])
 
 
+@pytest.mark.parametrize("setting", ["", 'buffer_request = "64k";'])
+def test_c008_trailers_of_a_request_stay_trailers(weir, backend, setting):
+    b = backend()
+    w = weir(ONE.replace("sites", setting + 'request_headers = { X-User = "ann"; }; sites'), B=b.addr)
+    c = w.connect()
+    c.send(head(b"POST", b"/p", b"Transfer-Encoding: chunked", b"Trailer: X-Sum"),
+           b"5\r\nhello\r\n0\r\nX-Sum: 9\r\nX-User: eve\r\nX-Forwarded-User: eve\r\nHost: evil\r\nX-Real-IP: 6.6.6.6\r\n\r\n",
+           head(b"POST", b"/q", b"Transfer-Encoding: chunked"), b"5\r\nhello\r\n0\r\nHost: evil\r\n\r\n")
+    assert [c.response().status for _ in range(2)] == [200, 200]
+    first, second = b.take()
+    trailers = [] if setting else [("X-Sum", "9")]  # what was collected has a length, and no place for them
+    assert (first.body, first.trailers, first.get("x-user")) == (b"hello", trailers, "ann")
+    assert (second.body, second.trailers) == (b"hello", [])
+
+
 # --- the answer's framing ---------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("version, seen", [(b"HTTP/1.1", [103, 102, 103]), (b"HTTP/1.0", [])])
+def test_interim_answers_pass_in_order_but_100_and_not_to_http_1_0(weir, raw_backend, version, seen):
+    early = b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\nLink: <b>\r\nConnection: X-Hop\r\nX-Hop: 1\r\n\r\n"
+    b = raw_backend(serve(early + b"HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n", early + OK, then="again"))
+    w = weir(ONE, B=b.addr)
+    c = w.connect()
+    for _ in range(2):
+        c.send(head(b"GET", b"/p", b"Connection: keep-alive", version=version))
+        r = c.response()
+        assert (r.status, r.body, [i.status for i in r.interim]) == (200, b"ok", seen)
+        for i in r.interim:
+            assert i.all("link") == (["</a.css>; rel=preload", "<b>"] if i.status == 103 else [])
+            assert not i.has("x-hop") and not i.has("connection") and not i.has("content-length")
+    assert b.accepted() == 1
+
+
+def test_interim_answers_without_end_are_not_borne(weir, raw_backend):
+    b = raw_backend(serve(b"HTTP/1.1 103 E\r\nLink: <a>\r\n\r\n" * 300, then="stall"))
+    w = weir(ONE, B=b.addr)
+    assert w.get("/x").status == 502
+
+
+@pytest.mark.parametrize("answer, body", [
+    (b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok", b"ok"),
+    (b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", b"ok"), (b"HTTP/1.0 200 OK\r\n\r\nok", b"ok"),
+    (b"HTTP/1.0 404\r\n\r\n", b""), (b"HTTP/1.0 204 No\r\n\r\n", b"")])
+def test_c082_an_http_1_0_server(weir, raw_backend, answer, body):
+    b = raw_backend(serve(answer))
+    w = weir(ONE, B=b.addr)
+    c = w.connect()
+    for n in (1, 2):
+        c.send(head())
+        r = c.response()
+        assert (r.version, r.status, r.body, r.complete) == (11, int(answer[9:12]), body, True)
+        assert b.accepted() == n and b.conns[-1].received.startswith(b"GET /p HTTP/1.1\r\n")
+
 
 @pytest.mark.parametrize("trailer, passes", [(b"X-T: 9\r\n", True), (b"Content-Length: 5\r\n", False), (b"", False)])
 def test_c078_trailers_pass_or_are_dropped_never_merged(weir, raw_backend, trailer, passes):
