@@ -5,6 +5,7 @@ abdir = $(libexecdir)/weir/ab
 ab_PROGRAMS = contrib/ab/openloop
 contrib_ab_openloop_SOURCES = contrib/ab/openloop.c
 dist_ab_SCRIPTS = contrib/ab/install contrib/ab/main.py
+EXTRA_DIST += contrib/ab/benchmarks
 dist_ab_DATA = contrib/ab/page.css contrib/ab/page.js contrib/ab/wrk.lua
 
 ablabdir = $(abdir)/lab

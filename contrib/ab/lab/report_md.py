@@ -58,6 +58,7 @@ def text(a):
     if a.main:
         out += [tables.markdown(*tables.comparisons(a)), ""]
     published = m["published_from"]
+    said = tables.directions(a)
     for title, head, rows in tables.ab_tables(a):
         out += [
             "## %s%s" % (title, " (in brackets: as published)" if m["published"] else ""),
@@ -68,6 +69,8 @@ def text(a):
     rest = tables.published(a)
     if rest:
         out += ["## As published", "", tables.markdown(*rest), ""]
+    if said:
+        out += ["As published? " + " ".join(said), ""]
     if published:
         out += ["Published figures: %s. They are there for the direction, not as a target." % published, ""]
     out += ["## Environment", ""]

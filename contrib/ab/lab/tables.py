@@ -2,6 +2,7 @@
 """Tables as rows of text, for the terminal and for Markdown: results, comparisons, and ab's own three."""
 import math
 
+from lab import stats
 from lab.analysis import median, percent, ratio, ratio_interval, times
 from lab.loads import AB_PERCENTILES
 
@@ -159,6 +160,28 @@ def ab_tables(a):
         ("Combined", ["setup", "min ms", "mean ms", "max ms"], combined),
         ("Served within, ms", ["setup", *("%d %%" % p for p in AB_PERCENTILES)], percentiles),
     ]
+
+
+def directions(a):
+    """A sentence for each published difference to the baseline: does it point the same way here?"""
+    old = {(p.get("arm"), p.get("url")): float(p["rps"]) for p in a.meta.get("published", []) if "rps" in p}
+    out = []
+    for c in a.main:
+        if c.metric.column != "rps" or not {(c.arm, c.url), (c.base, c.url)} <= set(old):
+            continue
+        then = old[c.arm, c.url] / old[c.base, c.url]
+        same = {stats.FASTER: then > 1, stats.SLOWER: then < 1}.get(c.word)
+        found = (
+            "confirmed"
+            if same
+            else "not confirmed, the other way round"
+            if same is False
+            else "not confirmed, %s" % a.short(c)
+            if c.word == stats.EQUIVALENT
+            else "open, %s" % a.short(c)
+        )
+        out.append("%s %s: %s of %s then, %s here: %s." % (c.arm, c.url, times(then), c.base, times(ratio(c)), found))
+    return out
 
 
 def published(a):
