@@ -9,9 +9,11 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import socket
 import struct
+import subprocess
 import threading
 import time
 
@@ -436,6 +438,34 @@ def test_four_node_servers_killed_and_restarted_in_turn(weir, node):
         time.sleep(0.3)
         nodes[i] = node(APP, port=nodes[i].port)
     assert finish(loads) > 100
+
+
+@pytest.mark.skipif(not shutil.which("wrk"), reason="wrk is not installed")
+def test_four_node_servers_killed_and_restarted_in_turn_under_wrk(weir, node):
+    """50 connections that ask without a pause: not one failed request, whichever server has just gone."""
+    nodes, values = nodes_of(node)
+    w = weir(NODES, **values)
+    rounds = 5 if LONG else 1
+    wrk = subprocess.Popen(["wrk", "-t1", "-c50", "-d600s", "http://127.0.0.1:%d/x" % w.port], stdout=subprocess.PIPE, text=True)
+    try:
+        for i in list(range(4)) * rounds:
+            nodes[i].proc.kill()
+            nodes[i].proc.wait()
+            asked = requests(w)
+            util.wait_for("the others serve", 5, lambda: requests(w) > asked + 200)
+            nodes[i] = node(APP, port=nodes[i].port)
+        wrk.send_signal(signal.SIGINT)  # then it says what it has seen
+        text = wrk.communicate(timeout=util.scaled(20))[0]
+    finally:
+        wrk.kill()
+        wrk.wait()
+    assert int(re.search(r"(\d+) requests in", text).group(1)) > 1000 * rounds
+    assert "Non-2xx" not in text and "Socket errors" not in text, text
+
+
+def requests(w):
+    status = json.loads(w.cli("status", "--json").stdout)
+    return sum(s["requests"] for u in status["upstreams"] for s in u["servers"])
 
 
 def test_the_page_lives_until_the_last_server_goes(weir, node):

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+"""Servers by name (C122, C123): names that are not there yet, that change, that fail, and how often they are looked up."""
+import time
+
+import pytest
+from harness import backends, names, util
+
+CONF = """
+workers = 2; timeouts = { connect = "2s"; };
+upstreams = { other = { servers = ( "@B@" ); }; app = { servers = ( "app.test:%d" ); retries = 0; }; };
+sites = ( { listen = "127.0.0.1:@PORT@"; proxy = "app"; locations = ( { match = "/other"; proxy = "other"; } ); } );
+"""
+
+
+@pytest.fixture
+def resolver():
+    n = names.Names()
+    yield n
+    n.close()
+
+
+def test_c122_a_name_that_is_not_there_yet(weir, backend, resolver):
+    """The start is not held up; it is looked up again after a second, and the request after that is served."""
+    app, b = backend(), backend()
+    w = weir(CONF % app.port, B=b.addr, env=resolver.env)
+    w.wait_error(r'server "app.test:%d": .*; it is not used until the name resolves' % app.port)
+    assert (w.get("/other").status, w.get("/x").status) == (200, 503)
+    resolver.write({"app.test": "127.0.0.1"})
+    w.wait_error("the name resolves again", timeout=5)
+    assert w.get("/x").status == 200
+    first, second = resolver.lookups("app.test")
+    assert 0.9 < second - first < util.scaled(3)
+
+
+def test_c122_looking_up_blocks_nobody(weir, backend, resolver):
+    app, b = backend(), backend()
+    w = weir(CONF % app.port, B=b.addr, env=resolver.env)
+    w.wait_error("until the name resolves")
+    resolver.write({"app.test": "wait 1 127.0.0.1"})
+    util.wait_for("it is being looked up", 5, lambda: len(resolver.lookups("app.test")) == 2)
+    since = time.monotonic()
+    assert [w.get("/other").status for _ in range(20)] == [200] * 20
+    assert time.monotonic() - since < util.scaled(0.5) and "resolves again" not in w.errors()
+    w.wait_error("the name resolves again", timeout=5)
+    assert w.get("/x").status == 200
+
+
+def test_c122_of_several_addresses_one_is_enough(weir, backend, resolver):
+    """A name is one server: no error and no failure while one address works, and the one that works comes first."""
+    b = backend()
+    app = backends.RawBackend(backends.serve(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"))
+    resolver.write({"app.test": "127.0.0.2 127.0.0.3 127.0.0.1"})
+    w = weir(CONF % app.port, B=b.addr, env=resolver.env)
+    try:
+        assert [w.get("/x").body for _ in range(5)] == [b"ok"] * 5
+        assert "CONNECT_FAILED" not in w.errors() and '"failures":0' in w.cli("status", "--json").stdout
+    finally:
+        app.close()
+
+
+def test_c122_a_reload_while_the_resolver_is_down(weir, backend, resolver):
+    """What is known stays in use."""
+    app, b = backend(), backend()
+    resolver.write({"app.test": "127.0.0.1"})
+    w = weir(CONF % app.port, B=b.addr, env=resolver.env)
+    assert w.get("/x").status == 200
+    resolver.write({})
+    w.reload(CONF % app.port + "# again\n")
+    assert w.get("/x").status == 200
+
+
+@pytest.mark.long
+def test_c122_later_and_later_while_it_does_not_resolve(weir, backend, resolver):
+    app, b = backend(), backend()
+    w = weir(CONF % app.port, B=b.addr, env=resolver.env)
+    util.wait_for("six look-ups", 60, lambda: len(resolver.lookups("app.test")) == 6)
+    t = resolver.lookups("app.test")
+    for gap, wanted in zip((b - a for a, b in zip(t, t[1:])), (1, 2, 4, 8, 10)):
+        assert wanted * 0.9 < gap < wanted + util.scaled(1.5)
+    assert len([ln for ln in w.errors().split("\n") if "until the name resolves" in ln]) == 1  # said once
+
+
+@pytest.mark.long
+def test_c122_a_name_that_changes_and_one_that_fails(weir, backend, resolver):
+    b = backend()
+    app = backend()
+    resolver.write({"app.test": "127.0.0.1"})
+    w = weir(CONF % app.port, B=b.addr, env=resolver.env)
+    assert w.get("/x").status == 200
+    resolver.write({"app.test": "127.0.0.9"})
+    n = len(resolver.lookups("app.test"))
+    util.wait_for("it is looked up again", 15, lambda: len(resolver.lookups("app.test")) > n)
+    util.wait_for("requests go there", 5, lambda: w.get("/x").status == 502)
+    resolver.write({})
+    w.wait_error("its last known addresses stay in use", timeout=15)
+    resolver.write({"app.test": "127.0.0.1"})
+    w.wait_error("the name resolves again", timeout=15)
+    assert w.get("/x").status == 200
