@@ -86,6 +86,8 @@ static struct str url_path(struct arena *a, struct str url)
 /* May this be the path of a file below the program's folder? */
 static bool is_below(struct str path)
 {
+    if (path.n == 0)
+        return false;
     for (size_t at = 0; at <= path.n;) {
         ptrdiff_t slash = str_chr(path, '/', at);
         size_t end = slash < 0 ? path.n : (size_t)slash;
