@@ -186,8 +186,7 @@ class Process:
 
     def _child(self):
         die_with_us()
-        if self.cpus:
-            os.sched_setaffinity(0, self.cpus)
+        os.sched_setaffinity(0, self.cpus or machine.cpus())
 
     def _wait_ready(self):
         deadline = time.monotonic() + self.timeout

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What /proc and the installed programs say: processor time and memory of processes, and the environment record."""
+import functools
 import os
 import platform
 import re
@@ -86,7 +87,9 @@ def loopback_bytes():
     return int(m.group(1)) if m else 0
 
 
+@functools.cache
 def cpus():
+    """Those that this process was given; it may keep to fewer later."""
     return sorted(os.sched_getaffinity(0))
 
 

@@ -180,6 +180,8 @@ class Runner:
     def round(self, number):
         if self.began is None:
             self.began = time.monotonic()
+            if self.load_cpus:  # what this process does is not done where the servers run
+                os.sched_setaffinity(0, self.load_cpus)
         order = [(a, False) for a in self.arms] + [(self.arms[0], True)]
         self.rng.shuffle(order)
         for arm, twin in order:
@@ -284,8 +286,7 @@ class Runner:
 
         def child():
             die_with_us()
-            if self.load_cpus:
-                os.sched_setaffinity(0, self.load_cpus)
+            os.sched_setaffinity(0, self.load_cpus or machine.cpus())
 
         for args, out in runs:
             with open(out, "wb") as f:
