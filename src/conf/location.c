@@ -12,7 +12,8 @@ static bool compile(const struct value *v, struct location_conf *location)
 {
     int code;
     size_t offset;
-    uint32_t options = location->nocase ? PCRE2_CASELESS : 0;
+    /* A path is one string: an encoded line break in it must not hide the rest from `.`. */
+    uint32_t options = PCRE2_DOTALL | (location->nocase ? PCRE2_CASELESS : 0);
     pcre2_code *regex =
         pcre2_compile((PCRE2_SPTR)location->pattern.p, location->pattern.n, options, &code, &offset, NULL);
     if (regex == NULL) {

@@ -72,17 +72,19 @@ static void pass(struct fields *out, struct arena *a, const struct field *f)
 
 /* --- the request --- */
 
-/* Is it said by the peer about the client before it? */
+/* Is it said by a front end: about the client before it, or about the files that it can send for an app (Rack)? */
 static bool is_forwarding(const struct field *f)
 {
     switch (f->id) {
     case F_FORWARDED:
+    case F_X_ACCEL_MAPPING:
     case F_X_FORWARDED_FOR:
     case F_X_FORWARDED_HOST:
     case F_X_FORWARDED_PORT:
     case F_X_FORWARDED_PROTO:
     case F_X_REAL_IP:
     case F_X_REQUEST_ID:
+    case F_X_SENDFILE_TYPE:
         return true;
     case F_OTHER:
         return f->name.n > 12 && str_eq_nocase(str_take(f->name, 12), STR("x-forwarded-"));

@@ -29,10 +29,11 @@
     X(VIA, "Via") X(WARNING, "Warning") X(WWW_AUTHENTICATE, "WWW-Authenticate") \
     X(X_ACCEL_BUFFERING, "X-Accel-Buffering") X(X_ACCEL_CHARSET, "X-Accel-Charset") \
     X(X_ACCEL_EXPIRES, "X-Accel-Expires") X(X_ACCEL_LIMIT_RATE, "X-Accel-Limit-Rate") \
-    X(X_ACCEL_REDIRECT, "X-Accel-Redirect") \
+    X(X_ACCEL_MAPPING, "X-Accel-Mapping") X(X_ACCEL_REDIRECT, "X-Accel-Redirect") \
     X(X_FORWARDED_FOR, "X-Forwarded-For") X(X_FORWARDED_HOST, "X-Forwarded-Host") \
     X(X_FORWARDED_PORT, "X-Forwarded-Port") X(X_FORWARDED_PROTO, "X-Forwarded-Proto") \
-    X(X_REAL_IP, "X-Real-IP") X(X_REQUEST_ID, "X-Request-ID") X(X_SENDFILE, "X-Sendfile")
+    X(X_REAL_IP, "X-Real-IP") X(X_REQUEST_ID, "X-Request-ID") X(X_SENDFILE, "X-Sendfile") \
+    X(X_SENDFILE_TYPE, "X-Sendfile-Type")
 
 enum field_id {
     F_OTHER,

@@ -26,7 +26,7 @@ sites = (
         response_headers = { Set-Cookie = ( "a=1", "b=2" ); X-Gone = ""; x-BOTH = "$sent_http_x_kind-$upstream_addr"; };
         add_response_headers = { Link = ( "<b>", "" ); X-None = "$http_x_nobody"; }; },
       { match = "/host/"; proxy = "@ORIGIN@"; request_headers = { Host = "$http_x_host"; }; },
-      { match = "~ (?s)^/echo/(.*)$"; proxy = "@ORIGIN@"; request_headers = { X-Rest = "<$1>"; X-Arg = "$arg_a"; };
+      { match = "~ ^/echo/(.*)$"; proxy = "@ORIGIN@"; request_headers = { X-Rest = "<$1>"; X-Arg = "$arg_a"; };
         response_headers = { X-Rest = "<$1>"; X-Uri = "$uri"; }; }
     ); }
 );

@@ -14,6 +14,7 @@ sites = (
     locations = (
       { match = "/admin/"; respond = { status = 403; body = "rule"; }; },
       { match = "= /exact"; respond = { status = 403; body = "rule"; }; },
+      { match = "~ ^/hidden/.*$"; respond = { status = 403; body = "rule"; }; },
       { match = "~ ^/secret/"; respond = { status = 403; body = "rule"; }; },
       { match = "/refused/"; proxy = "@ORIGIN@"; deny = ( "0.0.0.0/0", "::/0" ); },
       { match = "/www/"; root = "top"; },
@@ -141,7 +142,7 @@ def test_c016_the_site_is_that_of_the_target(front):
     b"/admin/../admin/x",
     b"/admin%2f%2fx", b"/a/%2e%2e%2fadmin/x", b"/./exact", b"/e%78act", b"/a/../exact", b"//exact", b"/exact?x",
     b"/%73ecret/x", b"/.//secret/x",
-    b"/secret%2fx", b"/a/..//secret/x"])
+    b"/secret%2fx", b"/a/..//secret/x", b"/hidden/x%0a", b"/hidden/%0ax", b"/hidden/x%0d%0ay"])
 def test_c030_rules_see_the_decoded_resolved_path(front, target):
     t = front.ask(get(target))
     assert not t.requests

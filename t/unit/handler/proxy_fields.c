@@ -104,7 +104,7 @@ static void a_stranger_cannot_say_who_asks(void **state)
         request("GET / HTTP/1.1\r\nHost: h.test\r\nX-Forwarded-For: 1.1.1.1\r\nx-forwarded-for: 2.2.2.2\r\n"
                 "X-Forwarded-Proto: https\r\nX-Forwarded-Host: evil\r\nX-Real-IP: 3.3.3.3\r\n"
                 "Forwarded: for=1.1.1.1\r\nX-Forwarded-Prefix: /x\r\nX-Request-ID: 1\r\n"
-                "X-Forwarded-Port: 1\r\n\r\n"),
+                "X-Forwarded-Port: 1\r\nX-Accel-Mapping: /=/x\r\nX-Sendfile-Type: X-Sendfile\r\n\r\n"),
         "Host: h.test\r\n" OWN VIA);
 }
 
