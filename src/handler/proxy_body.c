@@ -5,7 +5,7 @@
  * Without buffer_request it passes as it comes, once a server has taken the head. With it, that much is collected
  * before a server is chosen, so that a slow upload has no slot, no connection and no place in the queue; what is longer
  * passes as it comes then. A chunked body that is complete by then has a known length, and goes out with it: there are
- * servers that take no chunks.
+ * servers that take no chunks. One with trailers keeps its chunks, or they would be lost.
  *
  * What has been collected, or the first 64 KB of the body of an idempotent request, is kept as long as the request may
  * be sent again. Everything lies in blocks of the loop; a client holds at most buffer_request and one read (64 KB), so
@@ -60,7 +60,7 @@ static enum io collect(struct proxy *p, struct str bytes, bool last)
     p->is_collecting = false;
     p->is_body_paused = !last;
     r->doing = NULL;
-    if (last && p->is_chunked)
+    if (last && p->is_chunked && p->chunk_end.n == 0)
         name_length(p);
     if (p->head.p == NULL)
         proxy_give_up(p, FAIL_NO_MEMORY, 0, NULL);

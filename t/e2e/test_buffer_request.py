@@ -88,7 +88,7 @@ def test_every_byte_arrives(weir, backend, method, size):
     c.send(head + b"Content-Length: %d\r\n\r\n" % size + body)
     assert c.response().body.decode() == want
     pieces = b"".join(b"%x\r\n%s\r\n" % (len(p), p) for p in (body[i:i + 50001] for i in range(0, size, 50001)))
-    c.send(head + b"Transfer-Encoding: chunked\r\n\r\n" + pieces + b"0\r\nX-T: 1\r\n\r\n")
+    c.send(head + b"Transfer-Encoding: chunked\r\n\r\n" + pieces + b"0\r\n\r\n")
     assert c.response().body.decode() == want
     first, second = b.take()
     assert first.get("content-length") == str(size)
@@ -132,6 +132,17 @@ def test_it_is_inherited_and_taken_back(weir, raw_backend):
     assert seen.wait(util.scaled(5))
     c.send(b"67890")
     assert c.response().status == 204
+
+
+def test_with_trailers_it_stays_chunked(weir, backend):
+    b = backend(digest)
+    w = weir(conf("64k"), B=b.addr)
+    c = w.connect()
+    c.send(POST + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX-T: 1\r\n\r\n")
+    assert c.response().body.decode() == hashlib.sha256(b"hello").hexdigest()
+    q = b.take()[0]
+    assert (q.get("transfer-encoding"), q.get("content-length")) == ("chunked", None)
+    assert [(n.lower(), v) for n, v in q.trailers] == [("x-t", "1")]
 
 
 # --- with others ------------------------------------------------------------------------------------------------------

@@ -39,10 +39,10 @@ def schedstat(pids):
     return total / 1000
 
 
-def measure(w, path, seconds):
+def measure(w, path, seconds, options=()):
     before = schedstat(w.tree())
     url = "http://127.0.0.1:%d%s" % (w.port, path)
-    out = subprocess.run(["taskset", "-c", "1", "wrk", "-t1", "-c50", "-d%ds" % seconds, url], stdout=subprocess.PIPE,
+    out = subprocess.run(["taskset", "-c", "1", "wrk", "-t1", "-c50", "-d%ds" % seconds, *options, url], stdout=subprocess.PIPE,
                          text=True, check=True).stdout
     used = schedstat(w.tree()) - before
     assert "Non-2xx" not in out, out
