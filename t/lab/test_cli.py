@@ -75,6 +75,11 @@ def test_misuse(args, code, message, capsys, monkeypatch):
     assert got == code and message in capsys.readouterr().err
 
 
+def test_who_is_to_be_judged_must_be_there(lab, arms_file):
+    r = lab(arms_file(top='judge = ( "b", "c" );', a={}, b={}))
+    assert r.returncode == 1 and "judge names `c`" in r.stderr
+
+
 def test_list(lab):
     r = lab("--list")
     assert (

@@ -4,7 +4,7 @@
 data/noise-*.tsv holds runs of one arm against itself (record_noise.py made them, and its head says how): whatever is
 said about a difference among them is false. Whole rounds are drawn from a file, and in each of them chance says which run
 is the baseline's, its second instance's and the other arm's; differences are planted by factors. The rounds, looks and
-verdicts are those of the command line.
+verdicts are those of the command line. Run as a program it prints the counts of all verdicts for docs/lab.md.
 """
 import argparse
 import glob
@@ -21,7 +21,7 @@ FALSE = 10  # claims in so many experiments that may be false
 MARGIN = 0.03
 NOISES = sorted(os.path.basename(p)[6:-4] for p in glob.glob(os.path.join(DATA, "noise-*.tsv")))
 # The noise, the other arm's factor, and in how many of the experiments it must come out as slower.
-PLANTED = [("busy", 0.8, 70), ("quiet", 0.95, 70)]
+PLANTED = [("busy", 0.8, 70), ("quiet", 0.95, 20)]
 FIXED, UNTIL = dict(rounds=8, until_decided=False), dict(rounds=None, until_decided=True)
 
 
@@ -96,3 +96,10 @@ def test_a_difference_as_large_as_the_margin_is_not_called_equivalent(name, how)
 def test_a_planted_slowdown_is_found_until_decided(name, factor, found):
     seen = words(recorded(name), UNTIL, factor)
     assert seen[stats.SLOWER] >= found and seen[stats.FASTER] + seen[stats.EQUIVALENT] <= FALSE, seen
+
+
+if __name__ == "__main__":
+    for noise in NOISES:
+        for rounds in (FIXED, UNTIL):
+            for planted in (1.0, 1 / (1 + MARGIN), 0.95, 0.8):
+                print(noise, rounds, "times %.3f:" % planted, dict(words(recorded(noise), rounds, planted)), flush=True)

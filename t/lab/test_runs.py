@@ -55,21 +55,34 @@ def test_two_arms_that_are_the_same(lab, arms_file, tmp_path):
     assert ports_free(tmp_path / "o")
 
 
+def runner(seed=1, warmup=0):
+    """One that has not been given anything to run."""
+    arms = [Arm(name, name, "") for name in "ab"]
+    command = loads.Command("ab -n 1")
+    return Runner(
+        arms, ["/x", "/y"], command, None, None, print, warmup=warmup, cooldown=0, load_cpus=[], rng_seed=seed
+    )
+
+
+def test_what_the_warm_up_left_to_do_is_waited_for():
+    used = [0, 5, 10, 15, 15, 99]  # seconds of processor time, at each look
+
+    class Busy:
+        processes = ["one"]
+
+        def cpu_us(self):
+            return {"one": used.pop(0) * 1e6}
+
+    runner(warmup=1)._settle(Busy())
+    assert used == [99]
+    runner(warmup=0)._settle(Busy())  # no warm-up, nothing left of it
+    assert used == [99]
+
+
 def test_the_order_is_drawn_from_the_seed(monkeypatch):
     orders = []
     for seed in (1, 1, 2):
-        made = Runner(
-            [Arm(name, name, "") for name in "ab"],
-            ["/x", "/y"],
-            loads.Command("ab -n 1"),
-            None,
-            None,
-            print,
-            warmup=0,
-            cooldown=0,
-            load_cpus=[],
-            rng_seed=seed,
-        )
+        made = runner(seed)
         order = []
         for name, instead in (
             ("start", lambda arm: None),

@@ -118,10 +118,24 @@ class Analysis:
 
     def _floor(self, url, metric):
         """What the baseline came out as differing from its own second instance."""
-        if not self.paired:
-            return 0.0
+        d = self._against_itself(url, metric)
+        return 0.0 if not self.paired else stats.noise_floor(d) if len(d) else math.inf
+
+    def _against_itself(self, url, metric):
         both = self.pairs(url, self.arms[0], metric.column, twin=1)
-        return stats.noise_floor(stats.log_ratios(*zip(*both))) if both else math.inf
+        return stats.log_ratios(*zip(*both), metric.higher) if both else np.array([])
+
+    def noise(self, c):
+        """The noise floor of a comparison in words, and how well it is known: the interval of the baseline against
+        itself, which is as wide as that of any two arms alike."""
+        d = self._against_itself(c.url, c.metric)
+        if not 0 < c.floor < 10:
+            return "-"
+        text = "±" + percent(math.expm1(c.floor))
+        if len(d) < 2:
+            return text
+        lo, hi = stats.bootstrap_interval(d, self.meta["seed"])
+        return "%s (%s - %s)" % (text, *(times(math.exp(v)) for v in sorted(v if c.metric.higher else -v for v in (lo, hi))))
 
     def _refusal(self, url, arm):
         """Why no verdict is given, or None."""

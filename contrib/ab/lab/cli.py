@@ -212,6 +212,9 @@ def measure_in(work, a, argv):
     session = arms.Session(work, a.seed)
     all_arms, file = arms.load([*a.arms, *a.setup], session, cpu_list(a.cpus), a.crowded)
     plan = Plan(a, file)
+    for name in file.get("judge", []):
+        if name not in [arm.name for arm in all_arms[1:]]:
+            raise Problem("judge names `%s`, which is none of the arms after the first" % name)
     meta = plan.meta(all_arms, argv)
     out = a.out or time.strftime("weir-ab-%Y%m%d-%H%M%S")
     preflight(meta, plan, all_arms)

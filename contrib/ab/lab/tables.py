@@ -3,7 +3,7 @@
 import math
 
 from lab import stats
-from lab.analysis import median, percent, ratio, ratio_interval, times
+from lab.analysis import median, ratio, ratio_interval, times
 from lab.loads import AB_PERCENTILES
 
 
@@ -78,7 +78,7 @@ def comparisons(a, family=None):
                 times(ratio(c)) if c.effect.n else "-",
                 "%s - %s" % (times(lo), times(hi)) if c.effect.n > 1 else "-",
                 "%.3g" % c.p,
-                "±" + percent(math.expm1(c.floor)) if 0 < c.floor < 10 else "-",
+                a.noise(c),
                 a.short(c),
             ]
         )
