@@ -212,7 +212,14 @@ static const struct meteor_entry *find(struct request *r, bool is_last)
         note(r, NULL, "not in the manifest in this spelling");
         return NULL;
     }
-    switch (meteor_manifest_find(m, r->target.path, is_rerouted ? r->target.path : r->target.raw_path, &e)) {
+    struct str path = r->target.path, raw = is_rerouted ? path : r->target.raw_path, prefix = r->s->strip_prefix;
+    if (prefix.n > 0 && prefix.p[prefix.n - 1] == '/')
+        prefix.n--; /* the slash begins what is left */
+    if (!str_starts(path, prefix) || !str_starts(raw, prefix)) {
+        note(r, NULL, "not in the manifest in this spelling");
+        return NULL;
+    }
+    switch (meteor_manifest_find(m, str_skip(path, prefix.n), str_skip(raw, prefix.n), &e)) {
     case METEOR_FILE:
         return e;
     case METEOR_DEPENDS:

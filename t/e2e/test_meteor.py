@@ -22,13 +22,13 @@ MODERN, OLD = {"User-Agent": "a modern browser"}, {"User-Agent": "an old one"}
 class Pair:
     """weir with a bundle, and the oracle that is also the app behind it."""
 
-    def __init__(self, weir, node, conf=CONF, release="1"):
+    def __init__(self, weir, node, conf=CONF, release="1", prefix=""):
         # The bundle must be there before weir is: it is made where weir's folder will be looked for.
         self.home = tempfile.mkdtemp(prefix="weir-bundle-")
         os.chmod(self.home, 0o755)
         self.bundle = meteor.write(os.path.join(self.home, "bundle"), release)
         with open(meteor.ORACLE) as f:
-            self.app = node(f.read(), env={"BUNDLE": self.bundle})
+            self.app = node(f.read(), env={"BUNDLE": self.bundle, "PREFIX": prefix})
         self.w = weir(conf.replace('"bundle"', '"%s"' % self.bundle), APP=self.app.addr)
 
     def direct(self, method, target, headers=()):
@@ -98,6 +98,21 @@ def test_every_url_of_every_manifest(pair):
                 assert p.compare(method, target, agent) != depends, (name, target)
         n += 1
     assert n > 70
+
+
+def test_an_app_under_a_path(pair):
+    p = pair(conf='''sites = ( { listen = "127.0.0.1:@PORT@"; proxy = "@APP@"; locations = (
+        { match = "/app/"; meteor_bundle = "bundle"; proxy = "@APP@"; strip_prefix = true; rewrite = "$request_uri"; } ); } );
+    ''', prefix="/app")
+    n = 0
+    for name, target, item in targets(p.bundle):
+        for agent in (MODERN, OLD):
+            assert p.compare("GET", "/app" + target, agent) != target.startswith("/packages/modules.js"), (name, target)
+            assert not p.compare("GET", target, agent), target
+        n += 1
+    assert n > 70
+    for target in ("/app/", "/app/page?a=%20b&c", "/app/sockjs/info", "/app//image.jpg", "/%61pp/image.jpg", "/app"):
+        assert not p.compare("GET", target), target
 
 
 def test_a_year_for_what_never_changes_and_immutable_where_the_name_says_so(pair):

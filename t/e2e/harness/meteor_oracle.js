@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A Node server that answers from a Meteor bundle ($BUNDLE) by the rules that docs/meteor.md states, written as plainly
 // as possible: what weir must agree with. What is no file of the bundle is "the app": it says what it was asked.
-// SIGHUP reads the bundle again. Every answer says where it comes from: X-From: file or app.
+// $PREFIX is the path of ROOT_URL. SIGHUP reads the bundle again. Every answer says where it comes from: X-From: file or app.
 'use strict';
 const crypto = require('crypto');
 const fs = require('fs');
@@ -96,7 +96,9 @@ function file(req, res, entry) {
 read();
 process.on('SIGHUP', () => { read(); console.log('read'); });
 http.createServer((req, res) => {
-  const entry = find(req.url.split('?')[0], req.headers['user-agent'] || '');
+  const prefix = process.env.PREFIX || '';  // of ROOT_URL: nothing outside it is a file
+  const url = req.url.split('?')[0];
+  const entry = url.startsWith(prefix + '/') ? find(url.slice(prefix.length), req.headers['user-agent'] || '') : null;
   if (entry === null) return app(req, res);
   if (req.method !== 'GET' && req.method !== 'HEAD') {
     res.writeHead(req.method === 'OPTIONS' ? 200 : 405, { 'X-From': 'file', Allow: 'OPTIONS, GET, HEAD' });
