@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Servers by name (C122, C123): names that are not there yet, that change, that fail, and how often they are looked up."""
+import socket
+import threading
 import time
 
 import pytest
@@ -56,6 +58,37 @@ def test_c122_of_several_addresses_one_is_enough(weir, backend, resolver):
         assert "CONNECT_FAILED" not in w.errors() and '"failures":0' in w.cli("status", "--json").stdout
     finally:
         app.close()
+
+
+@pytest.mark.parametrize("listens", ["127.0.0.1", "::1"])
+@pytest.mark.parametrize("name", ["app.test", "literal"])
+def test_c123_both_families_of_a_name(weir, backend, resolver, listens, name):
+    """Node listens on one of them only, and which comes first is the resolver's business."""
+    s = socket.socket(socket.AF_INET6 if ":" in listens else socket.AF_INET)
+    try:
+        s.bind((listens, util.free_port()))
+    except OSError:
+        pytest.skip("no IPv6 here")
+    s.listen(16)
+    port, b = s.getsockname()[1], backend()
+
+    def answer():
+        try:
+            while True:
+                c = s.accept()[0]
+                c.recv(65536)
+                c.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok")
+                c.close()
+        except OSError:
+            pass  # the test is over
+    threading.Thread(target=answer, daemon=True).start()
+    resolver.write({"app.test": "::1 127.0.0.1"})
+    address = "app.test" if name == "app.test" else "[::1]" if ":" in listens else listens
+    w = weir((CONF % port).replace("app.test", address), B=b.addr, env=resolver.env)
+    assert [w.get("/x").body for _ in range(5)] == [b"ok"] * 5
+    assert "CONNECT_FAILED" not in w.errors() and '"failures":0' in w.cli("status", "--json").stdout
+    s.shutdown(socket.SHUT_RDWR)
+    s.close()
 
 
 def test_c122_a_reload_while_the_resolver_is_down(weir, backend, resolver):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The reverse proxy: kept connections, fields, framing, streaming; and servers that get them wrong."""
+import random
 import threading
 import time
 
@@ -99,6 +100,44 @@ def test_c069_without_a_word_a_connection_is_kept_for_less_than_nodes_5_s(weir, 
     assert w.get("/x").status == 200
     util.wait_for("the connection is closed", 8, lambda: took)
     assert 3.5 < took[0] < 5.0
+
+
+KEEPS = """
+const http = require('http');
+let n = 0;
+http.createServer({ keepAliveTimeout: Number(process.env.KEEP) }, (q, a) => q.on('data', () => {}).on('end', () => a.end('ok ' + n++)))
+  .listen(process.env.PORT, '127.0.0.1');
+"""
+
+
+@pytest.mark.parametrize("keep, rounds", [(300, 6), pytest.param(5000, 10, marks=pytest.mark.long)])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_c069_c070_node_ends_a_kept_connection_in_the_very_moment(weir, node, keep, rounds, method):
+    """weir is told to keep connections for longer than Node does, and asks again just when Node's time is over."""
+    a = node(KEEPS, env={"KEEP": str(keep)})
+    w = weir("""workers = 2; upstreams = { u = { timeouts = { upstream_idle = "60s"; }; servers = ( "@A@" ); }; };
+                sites = ( { listen = "127.0.0.1:@PORT@"; proxy = "u"; } );""", A=a.addr)
+    got = []
+
+    def client(seed):
+        rng = random.Random(seed)
+        for _ in range(rounds):
+            r = w.request(method, "/x", body=b"hello" if method == "POST" else b"", timeout=20)
+            got.append((r.status, r.body))
+            time.sleep(keep / 1000 * rng.uniform(0.98, 1.02))
+    threads = [threading.Thread(target=client, args=(i,)) for i in range(20)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len(got) == 20 * rounds
+    if method == "GET":
+        assert {status for status, _ in got} == {200}
+    else:  # one that may have arrived is never sent again: the rare 502 is right, a second execution is not
+        assert {status for status, _ in got} <= {200, 502}
+        assert sum(status == 200 for status, _ in got) >= len(got) * 0.9
+    answers = [body for status, body in got if status == 200]
+    assert len(set(answers)) == len(answers)
 
 
 @pytest.mark.parametrize("size", [10, 1 << 20])

@@ -169,6 +169,33 @@ def test_c113_maxconn_holds_over_loops_reloads_and_changes(weir, backend):
     util.wait_for("every slot is free", 5, lambda: in_flight(w) == 0 and waiting(w) == 0)
 
 
+def test_c113_maxconn_holds_while_servers_come_and_go(weir, backend):
+    """Two servers that go down and up and change their weight all the time: never more at once than they may have."""
+    gates = [Gate(), Gate()]
+    a, b = (backend(g) for g in gates)
+    w = weir(CONF.replace('"@B@"', '"@A@", "@B@"') % (2, "20s", "maxconn = 4; queue_size = 10000;"), A=a.addr, B=b.addr)
+    results, stop = [], threading.Event()
+
+    def client():
+        c = w.connect(timeout=20)
+        while not stop.is_set():
+            c.send(b"GET /x HTTP/1.1\r\nHost: h\r\n\r\n")
+            results.append(c.response().status)
+        c.close()
+    ts = [threading.Thread(target=client) for _ in range(40)]
+    for t in ts:
+        t.start()
+    for i in range(8):
+        for word in (("down",), ("up",), ("weight", str(1 + i % 3)), ("drain",), ("up",)):
+            assert w.cli("server", "u/" + (a, b)[i % 2].addr, *word).returncode == 0
+    stop.set()
+    for t in ts:
+        t.join()
+    assert set(results) == {200} and len(results) > 100
+    assert all(1 < g.most <= 4 for g in gates), [g.most for g in gates]
+    util.wait_for("every slot is free", 5, lambda: in_flight(w) == 0 and waiting(w) == 0)
+
+
 def test_more_slots_by_a_reload_are_handed_out(weir, backend):
     gate = Gate()
     conf = CONF % (2, "20s", "maxconn = %d;")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Sticky sessions: the cookie, what makes it void, and sessions that are learnt without one."""
+import json
 import re
 import threading
 
@@ -184,6 +185,44 @@ def test_c116_a_client_waits_for_its_own_server(weir, backend):
         t.join()
     assert sorted(got) == [("/next", "s0"), ("/slow", "s0")]
     assert "/next" not in bs[1].targets()
+
+
+@pytest.mark.parametrize("redispatch", [True, False])
+def test_c116_those_who_wait_for_a_server_that_goes(weir, backend, redispatch):
+    """Five clients of s0 stand in its queue when it goes down: to the other one with a new cookie, or 503 at once."""
+    gate = threading.Event()
+
+    def slow(bc, q):
+        if q.target == "/slow":
+            gate.wait(util.scaled(10))
+        return bs[0].answer(bc, q, b"X-Server: s0\r\n")
+    bs = [backend(slow), origin(backend, "s1")]
+    extra = COOKIE + "maxconn = 1; redispatch = %s;" % str(redispatch).lower()
+    w = weir((CONF % (extra, servers(bs), "")).replace('queue = "1s"', 'queue = "20s"').replace('"5s"', '"20s"'))
+    homes = {}
+    for _ in range(2):
+        r = w.get("/")
+        homes[r.get("x-server")] = cookie_of(r)[1]
+
+    def ask(path):
+        c = w.connect(timeout=20)
+        c.send(b"GET %s HTTP/1.1\r\nHost: h\r\nCookie: srv=%s\r\n\r\n" % (path, homes["s0"].encode()))
+        return c
+    running = ask(b"/slow")
+    util.wait_for("s0 is busy", 5, lambda: "/slow" in bs[0].targets())
+    waits = [ask(b"/q%d" % i) for i in range(5)]
+    util.wait_for("five wait", 5, lambda: json.loads(w.cli("status", "--json").stdout)["upstreams"][0]["waiting"] == 5)
+    assert w.cli("server", "app/" + bs[0].addr, "down").returncode == 0
+    for c in waits:
+        r = c.response()
+        if redispatch:
+            assert (r.status, r.get("x-server"), cookie_of(r)[1]) == (200, "s1", homes["s1"])
+        else:
+            assert (r.status, cookie_of(r)) == (503, None)
+    assert [t for t in bs[0].targets() if t.startswith("/q")] == []
+    gate.set()
+    r = running.response()  # what runs is not cut
+    assert (r.status, r.get("x-server")) == (200, "s0")
 
 
 def test_c124_a_backups_client_stays_there(weir, backend):
