@@ -158,6 +158,46 @@ def test_the_rest_of_an_upload_is_no_ones(weir, raw_backend):
     assert all(k.received.count(b"y") < 60 for k in b.conns if k.received.startswith(b"GET"))
 
 
+def test_the_connection_goes_on_behind_it(front):
+    c = front.w.connect()
+    for _ in range(3):
+        c.send(b"POST /app HTTP/1.1\r\nHost: h\r\nX-Say: X-Accel-Redirect: /protected/b%20c.txt\r\nContent-Length: 5\r\n\r\nhello",
+               b"POST /app HTTP/1.1\r\nHost: h\r\nX-Say: X-Accel-Redirect: /exact\r\nTransfer-Encoding: chunked\r\n\r\n"
+               b"5\r\nhello\r\n0\r\n\r\n", b"GET /exact HTTP/1.1\r\nHost: h\r\n\r\n")
+        got = [c.response() for _ in range(3)]
+        assert [(r.status, r.body) for r in got[:2]] == [(200, b"b"), (200, b"exact")] and got[2].status == 404
+    c.send(b"GET /app HTTP/1.0\r\nX-Say: X-Accel-Redirect: /protected/a.txt\r\n\r\n")
+    r = c.response()
+    assert (r.status, r.body) == (200, TEXT.encode()) and c.at_eof()
+
+
+@pytest.mark.parametrize("field", ["X-Accel-Redirect: /p/a.txt", "X-Sendfile: @DIR@/p/a.txt"])
+@pytest.mark.parametrize("answer", [
+    b"HTTP/1.1 200 OK\r\n%s\r\nContent-Length: 100\r\n\r\nonly this", b"HTTP/1.0 200 OK\r\n%s\r\n\r\nuntil the end",
+    b"HTTP/1.1 200 OK\r\n%s\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
+    b"HTTP/1.1 200 OK\r\n%s\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n", b"HTTP/1.1 204 No\r\n%s\r\n\r\n"])
+def test_the_body_beside_it_is_never_waited_for(weir, raw_backend, field, answer):
+    conf = """workers = 1; sites = ( { listen = "127.0.0.1:@PORT@"; proxy = "@B@"; x_sendfile = "@DIR@/p";
+              locations = ( { match = "/p/"; internal = true; root = "@DIR@"; } ); } );"""
+    say = []
+    b = raw_backend(lambda conn: serve(answer % say[0], then="again")(conn))
+    w = weir(conf, files={"p/a.txt": TEXT}, B=b.addr)
+    say.append(field.replace("@DIR@", w.dir).encode())
+    for method in ("GET", "HEAD", "GET"):
+        r = w.request(method, "/x")
+        assert (r.status, r.body) == (200, b"" if method == "HEAD" else TEXT.encode())
+
+
+def test_a_client_that_waits_for_100_is_answered(weir, raw_backend):
+    b = raw_backend(serve(b"HTTP/1.1 200 OK\r\nX-Accel-Redirect: /p/a.txt\r\nContent-Length: 0\r\n\r\n", then="stall"))
+    w = weir("""sites = ( { listen = "127.0.0.1:@PORT@"; proxy = "@B@";
+                locations = ( { match = "/p/"; internal = true; root = "@DIR@"; } ); } );""", files={"p/a.txt": TEXT}, B=b.addr)
+    c = w.connect()
+    c.send(b"POST /x HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 100\r\n\r\n")
+    r = c.response()
+    assert (r.status, r.body, r.wants_close()) == (200, TEXT.encode(), True)
+
+
 @pytest.mark.parametrize("to", ["", "protected/a.txt", "@named", "http://h/protected/a.txt", "/../x", "/%zz", "*"])
 def test_what_is_no_path_is_a_502(front, to):
     r = say(front, "X-Accel-Redirect: " + to)
