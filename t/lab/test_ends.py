@@ -107,7 +107,7 @@ def test_servers_that_run_already(lab, running_servers):
 def test_until_decided_stops_when_it_is(lab, running_servers, tmp_path):
     urls = running_servers({"stall": 0.05}, {})
     r = lab(
-        *urls, "--load", "ab -n 200 -c 2 -k", "--warmup", "0s", "--cooldown", "0s", "--until-decided", "--out", "o"
+        *urls, "--load", "ab -n 120 -c 2 -k", "--warmup", "0s", "--cooldown", "0s", "--until-decided", "--out", "o"
     )
     assert r.returncode == 0, r.stdout + r.stderr
     assert urls[1][7:] + " is faster" in r.stdout

@@ -85,8 +85,8 @@ def test_the_same_is_not_called_faster_or_slower(name, how):
     assert seen[stats.FASTER] + seen[stats.SLOWER] <= FALSE, seen
 
 
-@pytest.mark.parametrize("how", [FIXED, UNTIL], ids=["fixed", "until-decided"])
-@pytest.mark.parametrize("name", NOISES)
+# 40 rounds of the busy noise are far from an interval of 3 %: looking often can do no harm there.
+@pytest.mark.parametrize("name, how", [(n, FIXED) for n in NOISES] + [(n, UNTIL) for n in NOISES if n != "busy"])
 def test_a_difference_as_large_as_the_margin_is_not_called_equivalent(name, how):
     seen = words(recorded(name), how, 0.9999 / (1 + MARGIN))
     assert seen[stats.EQUIVALENT] + seen[stats.FASTER] <= FALSE, seen
