@@ -129,6 +129,18 @@ struct error_page_conf {
     bool intercept;  /* also in place of a backend's answer */
 };
 
+/* limits.requests: at most `burst` at once, and one more every interval_us. limits.in_flight: at most `burst` at the same time.
+ * Shared by every scope that inherits it. */
+struct limit_conf {
+    uint64_t burst;
+    uint64_t interval_us;
+    uint64_t count; /* `rate` as written: so many ... */
+    char per;       /* ... in a second, minute or hour: s, m, h */
+    bool is_dry_run;
+    struct template key; /* n 0: the client's address, IPv6 by its /64 */
+    uint64_t id;         /* where it stands, the same after a reload; not 0 */
+};
+
 /* Every setting that can stand in a location and is inherited (top, site, location; timeouts also from the upstream).
  * Durations in ms, 0 = none; sizes in bytes, 0 = none. */
 struct scope_conf {
@@ -136,7 +148,8 @@ struct scope_conf {
         uint64_t body, send, connect, queue, server, tunnel;
     } timeouts;
     struct {
-        uint64_t body_size, requests;
+        uint64_t body_size;
+        struct limit_conf *requests, *in_flight; /* NULL: none */
     } limits;
     const struct access_log_conf *access_log; /* NULL: off */
     const struct str *index;

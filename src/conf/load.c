@@ -412,6 +412,7 @@ static void build(struct load *ld)
                  "no site; expected at least sites = ( { listen = \"8080\"; proxy = \"127.0.0.1:3000\"; } );");
     upstreams_finish(ld);
     listens_finish(ld);
+    limits_finish(ld);
     logs_finish(ld);
     check_all(ld);
 

@@ -189,6 +189,8 @@ void scope_defaults(struct load *ld);
 bool read_access_log(const struct value *v);
 bool read_log_format(const struct value *v);
 bool read_headers(const struct value *v, bool add);
+bool read_limit(const struct value *v);
+bool read_rate(const struct value *v);
 bool read_gzip(const struct value *v);
 bool read_types(const struct value *v);
 bool read_error_pages(const struct value *v);
@@ -218,6 +220,7 @@ void sites_read(struct load *ld, config_setting_t *list);
 void locations_read(struct load *ld, struct site_conf *site, const struct value *site_value,
                     const struct target *site_target);
 void listens_finish(struct load *ld);
+void limits_finish(struct load *ld); /* tells them apart */
 void logs_finish(struct load *ld); /* keeps the access logs that some scope uses */
 void check_all(struct load *ld);
 

@@ -14,6 +14,7 @@ src_libconf_a_SOURCES = \
 	src/conf/enums.def \
 	src/conf/foreign.def \
 	src/conf/headers.c \
+	src/conf/limit.c \
 	src/conf/lint.c \
 	src/conf/lint.h \
 	src/conf/lint_text.c \
@@ -36,12 +37,14 @@ src_libconf_a_SOURCES = \
 	src/conf/settings/gzip.def \
 	src/conf/settings/headers.def \
 	src/conf/settings/health.def \
+	src/conf/settings/in_flight.def \
 	src/conf/settings/limits.def \
 	src/conf/settings/listen.def \
 	src/conf/settings/location.def \
 	src/conf/settings/log.def \
 	src/conf/settings/log_to.def \
 	src/conf/settings/redirect.def \
+	src/conf/settings/requests.def \
 	src/conf/settings/respond.def \
 	src/conf/settings/server.def \
 	src/conf/settings/site.def \

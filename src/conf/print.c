@@ -237,6 +237,24 @@ static void print_gzip(struct out *o, const struct gzip_conf *g, const struct gz
     fputs(" ); };\n", o->f);
 }
 
+static void print_limit(struct out *o, const struct limit_conf *l, bool is_rate)
+{
+    if (l == NULL) {
+        fputs("0", o->f);
+        return;
+    }
+    if (is_rate)
+        fprintf(o->f, "{ rate = \"%llu/%c\"; burst = %llu; ", (unsigned long long)l->count, l->per, (unsigned long long)l->burst);
+    else
+        fprintf(o->f, "{ max = %llu; ", (unsigned long long)l->burst);
+    if (l->key.n > 0) {
+        fputs("key = ", o->f);
+        quote(o, l->key.source, true);
+        fputs("; ", o->f);
+    }
+    fputs(l->is_dry_run ? "dry_run = true; }" : "}", o->f);
+}
+
 static bool is_list(const struct setting *row)
 {
     return row->n_offset != 0;
@@ -308,6 +326,10 @@ static void print_value(struct out *o, const struct setting *row, const char *ba
         break;
     case TYPE_ERROR_LOG:
         print_error_log(o, (const struct conf *)(const void *)base);
+        break;
+    case TYPE_REQUESTS:
+    case TYPE_IN_FLIGHT:
+        print_limit(o, *(struct limit_conf *const *)member, row->type == TYPE_REQUESTS);
         break;
     case TYPE_EXPIRES:
         print_expires(o, member);

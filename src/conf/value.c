@@ -523,6 +523,11 @@ bool value_read(const struct value *v)
     case TYPE_HEADERS:
     case TYPE_ADD_HEADERS:
         return read_headers(v, v->row->type == TYPE_ADD_HEADERS);
+    case TYPE_IN_FLIGHT:
+    case TYPE_REQUESTS:
+        return read_limit(v);
+    case TYPE_RATE:
+        return read_rate(v);
     case TYPE_GZIP:
         return read_gzip(v);
     case TYPE_TYPES:

@@ -27,6 +27,7 @@
 #include "proc/privileges.h"
 #include "proc/running_text.h"
 #include "proc/server_private.h"
+#include "serve/limit.h"
 
 enum {
     RESOLVE_EVERY_MS = 10 * 1000,
@@ -70,6 +71,8 @@ static void *run_loop(void *arg)
 static bool make_workers(struct process *p)
 {
     const struct conf *c = server_conf(p);
+    if ((p->shared.limiter = limiter_new()) == NULL)
+        return false;
     for (unsigned i = 0; i < p->n_threads; i++) {
         struct loop_thread *t = &p->threads[i];
         t->process = p;
@@ -558,6 +561,7 @@ static void tear_down(struct process *p)
     listeners_close(&p->loader.opened);
     for (unsigned i = 0; i < p->n_threads; i++)
         worker_free(p->threads[i].worker);
+    limiter_free(p->shared.limiter);
     addresses_free(&p->addresses);
     if (p->generations != NULL)
         log_write(LOG_NOTICE, "stopped");

@@ -1,5 +1,7 @@
 noinst_LIBRARIES += src/libserve.a
 src_libserve_a_SOURCES = \
+	src/serve/access.c \
+	src/serve/access.h \
 	src/serve/access_log.c \
 	src/serve/access_log.h \
 	src/serve/client.c \
@@ -17,6 +19,8 @@ src_libserve_a_SOURCES = \
 	src/serve/handler.h \
 	src/serve/header_rules.c \
 	src/serve/header_rules.h \
+	src/serve/limit.c \
+	src/serve/limit.h \
 	src/serve/log_ring.c \
 	src/serve/log_ring.h \
 	src/serve/request.c \

@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "http/forwarded.h"
+#include "serve/access.h"
 #include "serve/access_log.h"
 #include "serve/filter.h"
 #include "serve/handler.h"
@@ -35,6 +36,7 @@ static const struct {
 } steps[STEP_COUNT] = {
     [STEP_CHECK] = { step_check, "reading the request" },
     [STEP_ROUTE] = { step_route, "choosing a location" },
+    [STEP_ACCESS] = { access_check, "checking who asks" },
     [STEP_HANDLE] = { step_handle, "starting the answer" },
     [STEP_ANSWER] = { step_answer, "sending the answer" },
     [STEP_END] = { NULL, "ending the request" },
@@ -140,14 +142,6 @@ static enum step_result step_check(struct request *r)
     return STEP_NEXT;
 }
 
-static bool is_denied(const struct request *r)
-{
-    const struct scope_conf *s = r->s;
-    if (cidrs_have(s->deny, s->n_deny, &r->remote))
-        return true;
-    return s->has_allow && !cidrs_have(s->allow, s->n_allow, &r->remote);
-}
-
 /* What a trusted peer says of the client that it speaks for. */
 static void believe_peer(struct request *r)
 {
@@ -199,8 +193,6 @@ static enum step_result step_route(struct request *r)
         return fail_now(r, FAIL_NOT_FOUND);
     }
     request_note(r, "location", r->location->match, r->location->where);
-    if (is_denied(r))
-        return fail_now(r, FAIL_DENIED);
     if (r->head->method == METHOD_TRACE) {
         respond_field(r, F_ALLOW, STR("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"));
         return fail_now(r, FAIL_METHOD_REFUSED);
@@ -208,7 +200,7 @@ static enum step_result step_route(struct request *r)
     if (r->s->limits.body_size > 0 && r->head->body == BODY_LENGTH && r->head->length > r->s->limits.body_size)
         return fail_now(r, FAIL_BODY_TOO_LARGE);
     r->action_index = 0;
-    r->step = STEP_HANDLE;
+    r->step = STEP_ACCESS;
     return STEP_NEXT;
 }
 
@@ -248,7 +240,7 @@ static enum step_result step_answer(struct request *r)
 static void log_failure(struct request *r, enum fail f, int error, const char *detail)
 {
     const struct fail_row *row = fail_row(f);
-    enum log_level level = row->side == SIDE_CLIENT ? LOG_INFO : LOG_ERROR;
+    enum log_level level = row->status == 429 ? LOG_WARN : row->side == SIDE_CLIENT ? LOG_INFO : LOG_ERROR;
     if (!log_is_on(level))
         return;
     if (row->side == SIDE_CLIENT && !worker_may_log(r->w))
@@ -279,7 +271,7 @@ void request_fail(struct request *r, enum fail f, int error, const char *detail)
     }
     if (f >= FAIL_BAD_SYNTAX || row->side == SIDE_CLIENT) {
         bool is_framing_intact = f == FAIL_NOT_FOUND || f == FAIL_FILE_NOT_FOUND || f == FAIL_FILE_FORBIDDEN ||
-                                 f == FAIL_METHOD_REFUSED || f == FAIL_DENIED;
+                                 f == FAIL_METHOD_REFUSED || f == FAIL_DENIED || row->status == 429;
         if (!is_framing_intact)
             r->resp.close = true;
     }
@@ -397,6 +389,7 @@ void request_finish(struct request *r)
     if (r->handler && !r->ended && r->handler->abort)
         r->handler->abort(r);
     filter_release(r);
+    access_release(r);
     COUNT(w->counters.requests);
     unsigned class = r->resp.status / 100u;
     if (class < ARRAY_LEN(w->counters.status_class))

@@ -17,7 +17,7 @@
 #include "serve/stored.h"
 #include "serve/worker.h"
 
-enum req_step { STEP_CHECK, STEP_ROUTE, STEP_HANDLE, STEP_ANSWER, STEP_END, STEP_COUNT };
+enum req_step { STEP_CHECK, STEP_ROUTE, STEP_ACCESS, STEP_HANDLE, STEP_ANSWER, STEP_END, STEP_COUNT };
 enum step_result { STEP_NEXT, STEP_WAIT, STEP_DONE };
 
 enum how { HOW_MORE, HOW_PAUSE, HOW_LAST };
@@ -111,6 +111,8 @@ struct request {
     const struct listen_conf *listen;
     bool secure;                     /* https, by the connection or by a trusted peer */
     bool peer_trusted;
+    uint64_t in_flight_key;          /* what it holds of limits.in_flight; 0: nothing */
+    bool is_counted;                 /* by the limits of its first location */
     uint64_t connection;             /* serial number */
     uint32_t nth;                    /* requests on this connection, this one included */
 

@@ -7,3 +7,6 @@ t_unit_serve_request_path_LDADD = src/libserve.a src/libhttp.a src/libnet.a src/
 check_PROGRAMS += t/unit/serve/log_ring
 t_unit_serve_log_ring_SOURCES = t/unit/serve/log_ring.c
 t_unit_serve_log_ring_LDADD = src/libserve.a src/libbase.a $(CMOCKA_LIBS) $(WEIR_LIBS)
+check_PROGRAMS += t/unit/serve/limit
+t_unit_serve_limit_SOURCES = t/unit/serve/limit.c
+t_unit_serve_limit_LDADD = src/libserve.a src/libbase.a $(CMOCKA_LIBS) $(WEIR_LIBS)
