@@ -17,6 +17,7 @@ struct out {
     FILE *f;
     unsigned depth;
     const struct conf *conf;
+    bool compares; /* what was read from other files counts, too */
 };
 
 static void indent(struct out *o)
@@ -167,6 +168,8 @@ static void print_error_pages(struct out *o, const struct scope_conf *s)
         fputs(" ); file = ", o->f);
         quote(o, page->file, false);
         fputs(page->intercept ? "; intercept = true; }" : "; }", o->f);
+        if (o->compares)
+            fprintf(o->f, " %016llx", (unsigned long long)hash_bytes(page->body));
     }
     fputs(" )", o->f);
 }
@@ -508,6 +511,14 @@ static void print_names(struct out *o, const struct site_conf *site)
     fputs(" );\n", o->f);
 }
 
+static void print_internal(struct out *o, const struct location_conf *location)
+{
+    if (!location->internal)
+        return;
+    indent(o);
+    fputs("internal = true;\n", o->f);
+}
+
 /* Does the site itself say all that its implicit location does? Timeouts from an upstream it does not. */
 static bool is_site_enough(const struct site_conf *site, const struct location_conf *location)
 {
@@ -538,10 +549,7 @@ static void print_locations(struct out *o, const struct site_conf *site)
         fputs("match = ", o->f);
         quote(o, location->match, false);
         fputs(";\n", o->f);
-        if (location->internal) {
-            indent(o);
-            fputs("internal = true;\n", o->f);
-        }
+        print_internal(o, location);
         print_actions(o, location);
         print_scope(o, &location->s, site->s, (struct pair){ NULL, NULL });
         o->depth--;
@@ -818,6 +826,7 @@ static void add_site(struct parts *p, const struct site_conf *site, unsigned nth
     part_end(p, PART_SITE, key);
     for (unsigned i = 0; i < site->n_all && (o = part_begin(p)) != NULL; i++) {
         const struct location_conf *l = site->all[i];
+        print_internal(o, l);
         print_actions(o, l);
         print_scope(o, &l->s, defaults->s, (struct pair){ NULL, NULL });
         part_end(p, PART_LOCATION, arena_printf(p->a, "%.*s %.*s", STR_ARG(key), STR_ARG(l->match)));
@@ -856,7 +865,7 @@ static unsigned count_parts(const struct conf *c)
 bool conf_parts(struct arena *a, const struct conf *c, struct conf_part **out, unsigned *n)
 {
     struct conf_result defaults;
-    struct parts p = { .o = { .conf = c }, .a = a, .v = arena_array(a, struct conf_part, count_parts(c)) };
+    struct parts p = { .o = { .conf = c, .compares = true }, .a = a, .v = arena_array(a, struct conf_part, count_parts(c)) };
     p.failed = !load_defaults(&defaults) || p.v == NULL;
     if (!p.failed)
         add_parts(&p, c, defaults.conf);

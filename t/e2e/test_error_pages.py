@@ -152,6 +152,7 @@ def test_pages_are_read_at_load(weir):
     assert w.get("/").body == b"one"
     w.reload(conf)
     assert w.get("/").body == b"two"
+    w.wait_error("generation 2: 1 location changed")
     os.unlink(os.path.join(w.dir, "e.html"))
     w.reload(conf, refused=True)
     w.wait_error(r"error_pages\[0\].file: .*e\.html")

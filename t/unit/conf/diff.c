@@ -49,6 +49,13 @@ static void locations(void **state)
            "+2 locations, 1 location changed, -1 location");
 }
 
+static void who_may_reach_a_location(void **state)
+{
+    (void)state;
+    expect(SITE("locations = ( { match = \"/a\"; respond = 201; } );"),
+           SITE("locations = ( { match = \"/a\"; respond = 201; internal = true; } );"), "1 location changed");
+}
+
 static void an_inherited_setting_changes_every_location_below(void **state)
 {
     (void)state;
@@ -79,6 +86,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(comments_and_order_change_nothing),
         cmocka_unit_test(locations),
+        cmocka_unit_test(who_may_reach_a_location),
         cmocka_unit_test(an_inherited_setting_changes_every_location_below),
         cmocka_unit_test(servers_and_upstreams),
         cmocka_unit_test(sites_and_listeners),

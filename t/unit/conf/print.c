@@ -53,7 +53,8 @@ static void everything(void **state)
         "request_headers = { X-A = \"$host\"; X-B = \"\"; }; response_headers = { X-C = ( \"1\", \"$$2\" ); };\n"
         "add_response_headers = { Vary = \"V\"; };\n"
         "gzip = { level = 2; types = ( \"a/b\" ); }; precompressed = false; buffer_request = \"64k\";\n"
-        "error_pages = ( { status = ( 502, 503 ); file = \"/srv/oops.html\"; } );\n"
+        "error_pages = ( { status = ( 502, 503 ); file = \"/srv/oops.html\"; },\n"
+        "  { status = 404; file = \"/e\"; intercept = true; } );\n"
         "upstreams = { u = { balance = \"hash\"; hash = \"$request_uri\"; retries = 0; redispatch = false; maxconn = "
         "5; hold = \"3s\"; hash_balance_factor = 150;\n"
         "  timeouts = { upstream_idle = \"9s\"; connect = \"7s\"; }; health = { path = \"/h\"; expect = 204; }; sticky "
@@ -70,7 +71,8 @@ static void everything(void **state)
         "\"c:1\"; strip_prefix = true; timeouts = { send = \"1s\"; }; },\n"
         "    { match = \"/r\"; respond = { status = 201; body = \"a\\\"b\\\\c\\n$${X}\"; type = \"t/x\"; }; "
         "response_headers = { x-c = \"\"; }; add_response_headers = { Vary = \"W\"; }; },\n"
-        "    { match = \"/s\"; respond = 404; }, { match = \"/b\"; builtin = \"ready\"; rewrite = \"/n$uri\"; }, { "
+        "    { match = \"/s\"; internal = true; respond = 404; x_accel_redirect = false; },\n"
+        "    { match = \"/t\"; respond = 404; x_sendfile = ( \"/f\", \"/g\" ); }, { match = \"/b\"; builtin = \"ready\"; rewrite = \"/n$uri\"; }, { "
         "match = \"/al\"; alias = \"z\"; proxy = \"v\"; strip_prefix = \"/x\"; } ); },\n"
         "  { listen = \"unix:u\"; redirect = \"https://$host/\"; gzip = true; } );\n");
     static const char *const parts[] = {
@@ -90,6 +92,9 @@ static void everything(void **state)
         "types = ( \"a/b\" )",
         "connect = \"7s\"",
         "sticky = \"auto\";",
+        "internal = true;",
+        "intercept = true;",
+        "x_sendfile = ( \"/f\", \"/g\" );",
         "expect = \"204-204\"",
     };
     for (size_t i = 0; i < ARRAY_LEN(parts); i++)
