@@ -32,6 +32,7 @@ src_libhandler_a_SOURCES = \
 	src/handler/proxy_target.h \
 	src/handler/proxy_try.c \
 	src/handler/proxy_try.h \
+	src/handler/proxy_wait.c \
 	src/handler/redirect.c \
 	src/handler/redirect.h \
 	src/handler/root.c \

@@ -17,7 +17,6 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#include "base/clock.h"
 #include "handler/proxy_target.h"
 #include "handler/proxy_try.h"
 #include "http/h1_write.h"
@@ -26,15 +25,12 @@
 #include "upstream/pick.h"
 
 enum {
-    RETRY_DELAY_MS = 1000,   /* redispatch = false: before the same server is asked again */
-    HOLD_DELAY_MS = 50,      /* before a server that does not accept is asked again; doubled up to ... */
-    HOLD_DELAY_MAX_MS = 400,
     ANSWER_FIELDS = 1000,    /* header lines of an answer */
 };
 
 /* --- the log --- */
 
-static struct str seconds(struct arena *a, uint64_t ms)
+struct str proxy_seconds(struct arena *a, uint64_t ms)
 {
     char *text = arena_alloc(a, 24);
     if (text == NULL)
@@ -75,23 +71,12 @@ void proxy_note(struct proxy *p, uint16_t status)
     struct arena *a = &r->arena;
     uint64_t now = p->loop->w->loop->now_ms, start = t->start_ms;
     append(a, &r->upstream_status, arena_printf(a, "%u", status));
-    append(a, &r->upstream_connect_time, t->connected_ms ? seconds(a, t->connected_ms - start) : STR("-"));
-    append(a, &r->upstream_header_time, t->head_ms ? seconds(a, t->head_ms - start) : STR("-"));
-    append(a, &r->upstream_response_time, seconds(a, now - start));
+    append(a, &r->upstream_connect_time, t->connected_ms ? proxy_seconds(a, t->connected_ms - start) : STR("-"));
+    append(a, &r->upstream_header_time, t->head_ms ? proxy_seconds(a, t->head_ms - start) : STR("-"));
+    append(a, &r->upstream_response_time, proxy_seconds(a, now - start));
 }
 
 /* --- attempts --- */
-
-/* The wait is over, whatever ended it. */
-static void note_waited(struct proxy *p)
-{
-    struct request *r = p->r;
-    p->waited_ms += p->loop->w->loop->now_ms - p->queued_ms;
-    p->has_waited = true;
-    p->entry = NULL;
-    deadline_clear(&p->wait);
-    r->upstream_queue_time = seconds(&r->arena, p->waited_ms);
-}
 
 void proxy_release(struct proxy *p, bool is_reusable)
 {
@@ -100,7 +85,7 @@ void proxy_release(struct proxy *p, bool is_reusable)
     deadline_clear(&p->wait);
     if (p->entry != NULL) {
         queue_leave(p->entry);
-        note_waited(p);
+        wait_over(p);
     }
     if (uc != NULL) {
         t->uc = NULL;
@@ -127,143 +112,6 @@ void proxy_give_up(struct proxy *p, enum fail f, int error, const char *detail)
 {
     end(p);
     request_fail(p->r, f, error, detail);
-}
-
-static void on_queue_timeout(struct deadline *d)
-{
-    proxy_give_up(container_of(d, struct proxy, wait), FAIL_QUEUE_TIMEOUT, 0, NULL);
-}
-
-static void on_held(struct deadline *d);
-
-/* `hold`: nobody accepts at present; after a while everyone is asked again. False: that is not wanted, or has lasted
- * long enough. */
-static bool hold(struct proxy *p)
-{
-    struct loop *l = p->loop->w->loop;
-    if (p->conf->hold == 0)
-        return false;
-    if (p->hold_until_ms == 0)
-        p->hold_until_ms = l->now_ms + p->conf->hold;
-    if (l->now_ms >= p->hold_until_ms)
-        return false;
-    uint64_t ms = (uint64_t)HOLD_DELAY_MS << (p->n_held < 3 ? p->n_held : 3);
-    p->n_held++;
-    p->query.n_tried = 0;
-    p->r->doing = "waiting for a server that accepts";
-    deadline_set(l, &p->wait, DEADLINE_QUEUE, ms < HOLD_DELAY_MAX_MS ? ms : HOLD_DELAY_MAX_MS, on_held);
-    return true;
-}
-
-/* The end of an ejection is no event: a timer of the loop looks at those who wait then. */
-static void look_later(struct proxy_loop *loop, struct upstream *u)
-{
-    if (!queue_has_waiters(u))
-        return;
-    uint64_t now = clock_monotonic_ms(), end = health_next_end(u, now);
-    if (end == 0 || (loop->look_ms != 0 && loop->look_ms <= end))
-        return;
-    loop->look_ms = end;
-    ev_timer_stop(loop->w->loop->ev, &loop->look);
-    ev_timer_set(&loop->look, (double)(end - now + 1) / 1000, 0.);
-    ev_timer_start(loop->w->loop->ev, &loop->look);
-}
-
-static void on_look(struct ev_loop *ev, ev_timer *timer, int events)
-{
-    (void)ev;
-    (void)events;
-    struct proxy_loop *loop = container_of(timer, struct proxy_loop, look);
-    const struct snapshot *snapshot = loop->w->hold->snapshot;
-    loop->look_ms = 0;
-    for (unsigned i = 0; i < snapshot->conf->n_upstreams; i++) {
-        queue_dispatch(snapshot->upstreams[i]);
-        look_later(loop, snapshot->upstreams[i]);
-    }
-}
-
-/* No server that this request could have is of use. */
-static void no_hope(struct proxy *p)
-{
-    if (!hold(p))
-        proxy_give_up(p, FAIL_NO_SERVER, 0, p->query.bound != NULL ? "the server it belongs to" : NULL);
-}
-
-static void on_granted(void *user, struct server *s)
-{
-    struct proxy *p = user;
-    MAGIC_CHECK(p, PROXY_MAGIC);
-    note_waited(p);
-    if (s != NULL)
-        try_start(p, s, false);
-    else
-        no_hope(p);
-}
-
-static void wait_in_queue(struct proxy *p)
-{
-    struct request *r = p->r;
-    struct loop *l = p->loop->w->loop;
-    struct server *s;
-    if (p->query.bound == NULL)
-        p->query.bound = pick_owner(p->upstream, &p->query);
-    switch (queue_enter(p->upstream, &p->query, p->query.is_retry, l, on_granted, p, &p->entry, &s)) {
-    case QUEUE_TOOK:
-        if (s != NULL)
-            try_start(p, s, false);
-        else
-            no_hope(p);
-        break;
-    case QUEUE_WAITS:
-        r->doing = "waiting for a free slot";
-        p->queued_ms = l->now_ms;
-        deadline_set(l, &p->wait, DEADLINE_QUEUE, r->s->timeouts.queue, on_queue_timeout);
-        look_later(p->loop, p->upstream);
-        break;
-    case QUEUE_REFUSED:
-        proxy_give_up(p, FAIL_QUEUE_FULL, 0, NULL);
-        break;
-    case QUEUE_NO_MEMORY:
-        proxy_give_up(p, FAIL_NO_MEMORY, 0, NULL);
-        break;
-    }
-}
-
-/* Sends the request to a server now, or when its turn comes. False: there is none that could serve it. */
-static bool ask_server(struct proxy *p)
-{
-    bool is_possible;
-    struct server *s = NULL;
-    if (p->query.is_retry || !queue_has_waiters(p->upstream))
-        s = pick_server(p->upstream, &p->query, &is_possible);
-    else
-        is_possible = pick_is_possible(p->upstream, &p->query);
-    if (s != NULL)
-        try_start(p, s, false);
-    else if (is_possible)
-        wait_in_queue(p);
-    return s != NULL || is_possible;
-}
-
-void proxy_ask(struct proxy *p)
-{
-    if (!ask_server(p))
-        no_hope(p);
-}
-
-static void on_held(struct deadline *d)
-{
-    struct proxy *p = container_of(d, struct proxy, wait);
-    p->r->doing = NULL;
-    proxy_ask(p);
-}
-
-/* redispatch = false: the second is over. */
-static void on_wait(struct deadline *d)
-{
-    struct proxy *p = container_of(d, struct proxy, wait);
-    if (!ask_server(p))
-        proxy_give_up(p, FAIL_NO_SERVER, 0, "the server it was sent to");
 }
 
 static bool remember_tried(struct proxy *p, struct server *s)
@@ -311,14 +159,14 @@ void proxy_failed(struct proxy *p, enum fail f, int error, const char *detail)
     if (fail_row(f)->side == SIDE_UPSTREAM && f != FAIL_NO_SERVER) {
         atomic_fetch_add_explicit(&s->failures, 1, memory_order_relaxed);
         health_failed(s, fail_row(f)->symbol, error);
-        look_later(p->loop, p->upstream);
+        wait_look_later(p->loop, p->upstream);
     }
     proxy_release(p, false);
     p->query.is_retry = true;
     /* Whom nobody accepts may wait for long without using up its retries. */
     bool is_unaccepted = may && fail_row(f)->retry == RETRY_UNSENT;
     if (!may || p->retries >= p->conf->retries) {
-        if (!is_unaccepted || !hold(p))
+        if (!is_unaccepted || !wait_hold(p))
             proxy_give_up(p, f, error, detail);
         return;
     }
@@ -326,7 +174,7 @@ void proxy_failed(struct proxy *p, enum fail f, int error, const char *detail)
         p->retries++;
         p->query.bound = s;
         request_log(p->r, LOG_WARN, error, "%s: the same server is asked again", fail_row(f)->symbol);
-        deadline_set(p->loop->w->loop, &p->wait, DEADLINE_QUEUE, RETRY_DELAY_MS, on_wait);
+        wait_for_same(p);
         return;
     }
     p->query.bound = NULL;
@@ -336,13 +184,13 @@ void proxy_failed(struct proxy *p, enum fail f, int error, const char *detail)
     }
     if (!pick_is_possible(p->upstream, &p->query)) {
         p->retries += !is_unaccepted;
-        if (!hold(p))
+        if (!wait_hold(p))
             proxy_give_up(p, f, error, detail);
         return;
     }
     p->retries++;
     request_log(p->r, LOG_WARN, error, "%s: another server is asked", fail_row(f)->symbol);
-    if (!ask_server(p)) /* it has gone this very moment */
+    if (!wait_ask(p)) /* it has gone this very moment */
         proxy_give_up(p, f, error, detail);
 }
 
@@ -545,7 +393,7 @@ static void *proxy_open(struct worker *w)
     if (loop == NULL)
         return NULL;
     loop->w = w;
-    ev_init(&loop->look, on_look);
+    wait_loop_init(loop);
     pool_init(&loop->pool, w->loop);
     tunnel_loop_init(loop);
     return loop;
@@ -553,8 +401,9 @@ static void *proxy_open(struct worker *w)
 
 static void proxy_close(struct worker *w, void *state)
 {
+    (void)w;
     struct proxy_loop *loop = state;
-    ev_timer_stop(w->loop->ev, &loop->look);
+    wait_loop_close(loop);
     tunnel_close_all(loop);
     pool_close(&loop->pool);
     free(loop);

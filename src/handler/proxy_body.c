@@ -65,7 +65,7 @@ static enum io collect(struct proxy *p, struct str bytes, bool last)
     if (p->head.p == NULL)
         proxy_give_up(p, FAIL_NO_MEMORY, 0, NULL);
     else
-        proxy_ask(p);
+        wait_ask_or_fail(p);
     return p->is_body_paused && !p->is_over ? IO_AGAIN : IO_OK; /* a server may have taken all of it already */
 }
 
@@ -73,7 +73,7 @@ void body_begin(struct proxy *p, struct str target, const struct fields *fields)
 {
     struct request *r = p->r;
     if (LIKELY(p->is_body_complete || r->s->buffer_request == 0)) {
-        proxy_ask(p);
+        wait_ask_or_fail(p);
         return;
     }
     p->fields = *fields;

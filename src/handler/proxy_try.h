@@ -2,6 +2,7 @@
 /*
  * The proxy's own parts, between its files only:
  *   proxy.c         the request: which server, how often, what is told to the client and the log when it fails
+ *   proxy_wait.c    between two attempts: a server, a slot, one that accepts
  *   proxy_body.c    the request's body: collected, kept, passed on
  *   proxy_try.c     one attempt on the way out: connection, request head, body, deadlines
  *   proxy_answer.c  one attempt on the way back: the answer's head and body
@@ -106,16 +107,33 @@ struct proxy {
 #define PROXY_MAGIC 0x50524f58u
 
 /* proxy.c */
-/* Asks for a server, now that there is something to send. */
-void proxy_ask(struct proxy *p);
 /* The request fails, and nothing of it is tried again. */
 void proxy_give_up(struct proxy *p, enum fail f, int error, const char *detail);
 /* The attempt has failed: another one, or the request fails. */
 void proxy_failed(struct proxy *p, enum fail f, int error, const char *detail);
 /* Lets go of connection, slot, place in the queue and timer. is_reusable: the connection may serve another request. */
 void proxy_release(struct proxy *p, bool is_reusable);
+/* ms as seconds, for the access log: "0.012"; in the arena. */
+struct str proxy_seconds(struct arena *a, uint64_t ms);
 /* A line of the lists for the access log. */
 void proxy_note(struct proxy *p, uint16_t status);
+
+/* proxy_wait.c */
+/* Sends the request to a server now, or when its turn comes. False: there is none that could serve it. */
+bool wait_ask(struct proxy *p) MUST_USE;
+/* The same; without one it is held, or fails. */
+void wait_ask_or_fail(struct proxy *p);
+/* `hold`: nobody accepts at present; after a while everyone is asked again. False: that is not wanted, or has lasted
+ * long enough. */
+bool wait_hold(struct proxy *p) MUST_USE;
+/* Asks p->query.bound after a second. */
+void wait_for_same(struct proxy *p);
+/* It has no place in the queue any more, whatever ended that. */
+void wait_over(struct proxy *p);
+/* Those who wait for a slot of u are looked at when the next ejection of a server ends. */
+void wait_look_later(struct proxy_loop *loop, struct upstream *u);
+void wait_loop_init(struct proxy_loop *loop);
+void wait_loop_close(struct proxy_loop *loop);
 
 /* proxy_body.c */
 /* p->head is ready: collects the body first where that is wanted (buffer_request), else asks for a server. */

@@ -6,6 +6,7 @@ import tempfile
 import threading
 import time
 
+import pytest
 from harness import backends, util
 
 CONF = """
@@ -169,6 +170,7 @@ def test_c113_maxconn_holds_over_loops_reloads_and_changes(weir, backend):
     util.wait_for("every slot is free", 5, lambda: in_flight(w) == 0 and waiting(w) == 0)
 
 
+@pytest.mark.threads
 def test_c113_maxconn_holds_while_servers_come_and_go(weir, backend):
     """Two servers that go down and up and change their weight all the time: never more at once than they may have."""
     gates = [Gate(), Gate()]
@@ -209,6 +211,7 @@ def test_more_slots_by_a_reload_are_handed_out(weir, backend):
     assert [c.response().status for c in clients] == [200] * 3
 
 
+@pytest.mark.threads
 def test_who_waits_is_told_at_once_when_the_last_server_goes(weir, backend):
     gate = Gate()
     a = backend(gate)
