@@ -47,6 +47,37 @@ static bool check_name(const struct value *v, struct str name, bool is_request)
     return true;
 }
 
+/* Is the variable unknown when the head goes out? */
+static bool is_too_early(enum var_id var, bool is_request)
+{
+    switch (var) {
+    case VAR_BODY_BYTES_SENT:
+    case VAR_BYTES_SENT:
+    case VAR_UPSTREAM_CONNECT_TIME:
+    case VAR_UPSTREAM_HEADER_TIME:
+    case VAR_UPSTREAM_RESPONSE_TIME:
+    case VAR_UPSTREAM_STATUS:
+        return true;
+    case VAR_SENT_HTTP:
+    case VAR_STATUS:
+    case VAR_UPSTREAM_ADDR:
+    case VAR_UPSTREAM_QUEUE_TIME:
+        return is_request;
+    default:
+        return false;
+    }
+}
+
+static void check_variables(const struct value *v, const struct template *t, bool is_request)
+{
+    for (unsigned i = 0; i < t->n; i++) {
+        if (!is_too_early(t->pieces[i].var, is_request))
+            continue;
+        struct str name = template_var_name(t->pieces[i].var);
+        diag_warn(v, "$%.*s%.*s is not known yet when this field is sent", STR_ARG(name), STR_ARG(t->pieces[i].text));
+    }
+}
+
 static bool read_rule(const struct value *v, bool is_request, struct header_rule *rule)
 {
     struct load *ld = v->ld;
@@ -68,6 +99,7 @@ static bool read_rule(const struct value *v, bool is_request, struct header_rule
             continue;
         if (!template_compile(&item, text, &values[n_values]))
             return false;
+        check_variables(&item, &values[n_values], is_request);
         n_values++;
     }
     if (is_request && n_values != 1 && str_eq_nocase(name, STR("host"))) {

@@ -175,6 +175,7 @@ bool read_path(const struct value *v, struct str *out);
 void value_state(const struct value *v, enum setting_state state, const char *what);
 /* Compiles a text with $variables (template.c). */
 bool template_compile(const struct value *v, struct str text, struct template *out);
+struct str template_var_name(enum var_id id); /* "status"; of a family its beginning */
 unsigned template_captures(const struct template *t); /* the highest $1 … $9, 0: none */
 bool value_is_token(struct str s);
 

@@ -128,6 +128,14 @@ bool template_compile(const struct value *v, struct str text, struct template *o
     return true;
 }
 
+struct str template_var_name(enum var_id id)
+{
+    for (size_t i = 0; i < ARRAY_LEN(vars); i++)
+        if (vars[i].id == id)
+            return vars[i].name;
+    return STR_NONE;
+}
+
 unsigned template_captures(const struct template *t)
 {
     unsigned highest = 0;

@@ -157,6 +157,20 @@ static void header_errors(void **state)
             "t.conf:1: response_headers: found \"X-A: 1\"; expected a group of header fields { Name = \"value\"; }\n");
 }
 
+static void variables_that_come_too_late(void **state)
+{
+    (void)state;
+    static const char text[] = "request_headers = { X-A = \"$host $status\"; X-B = \"$sent_http_etag\"; };\n"
+                               "response_headers = { X-A = \"$status $request_time\"; X-B = ( \"a\", \"$bytes_sent\" ); };\n" SITE;
+    struct loaded l = load_bytes(text, sizeof text - 1);
+    assert_non_null(l.c);
+    assert_string_equal(l.said,
+                        "t.conf:1: warning: request_headers.X-A: $status is not known yet when this field is sent\n"
+                        "t.conf:1: warning: request_headers.X-B: $sent_http_etag is not known yet when this field is sent\n"
+                        "t.conf:2: warning: response_headers.X-B[1]: $bytes_sent is not known yet when this field is sent\n");
+    unload(&l);
+}
+
 static void types_merge(void **state)
 {
     (void)state;
@@ -187,6 +201,7 @@ int main(void)
         cmocka_unit_test(timeouts_of_an_upstream),
         cmocka_unit_test(header_rules_merge_by_name),
         cmocka_unit_test(header_errors),
+        cmocka_unit_test(variables_that_come_too_late),
         cmocka_unit_test(types_merge),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
