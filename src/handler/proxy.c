@@ -201,15 +201,16 @@ static enum fail fail_of_fields(enum proxy_fields_result result)
     return result == PROXY_FIELDS_TOO_MANY ? FAIL_BAD_FIELD : FAIL_NO_MEMORY;
 }
 
-/* For explain: what would be sent, and to whom. Nothing is. A line that a rule has made was noted by the rule. */
-static bool is_of_rule(const struct request *r, struct str name)
+/* The rule that has made this line of a request; else whoever sends it. */
+static struct where where_of_line(const struct request *r, struct str name)
 {
     for (unsigned i = 0; i < r->s->n_request_headers; i++)
         if (str_eq_nocase(r->s->request_headers[i].name, name))
-            return true;
-    return false;
+            return r->s->request_headers[i].where;
+    return r->action->where;
 }
 
+/* For explain: what would be sent, and to whom. Nothing is. */
 static void explain(struct proxy *p, struct str target, const struct fields *fields)
 {
     struct request *r = p->r;
@@ -222,11 +223,12 @@ static void explain(struct proxy *p, struct str target, const struct fields *fie
     request_note(r, "target", target,
                  r->s->where[r->s->rewrite.n > 0 ? SET_body_rewrite : SET_body_strip_prefix]);
     for (unsigned i = 0; i < fields->n; i++)
-        if (!is_of_rule(r, fields->v[i].name))
-            request_note(r, "header",
-                         arena_printf(&r->arena, "%.*s: %.*s", STR_ARG(fields->v[i].name),
-                                      STR_ARG(fields->v[i].value)),
-                         r->action->where);
+        request_note(r, "header",
+                     arena_printf(&r->arena, "%.*s: %.*s", STR_ARG(fields->v[i].name), STR_ARG(fields->v[i].value)),
+                     where_of_line(r, fields->v[i].name));
+    for (unsigned i = 0; i < r->s->n_request_headers; i++)
+        if (fields_find(fields, r->s->request_headers[i].name) == NULL)
+            request_note(r, "no header", r->s->request_headers[i].name, r->s->request_headers[i].where);
     end(p);
     respond_simple(r, 200, STR_NONE, STR_NONE);
 }

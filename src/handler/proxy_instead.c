@@ -56,7 +56,7 @@ static bool is_of_body(const struct field *f)
     if (str_eq_nocase(f->name, STR("Digest")) || str_eq_nocase(f->name, STR("Repr-Digest")))
         return true;
     return f->name.n > 8 && str_eq_nocase(str_take(f->name, 8), STR("Content-")) &&
-        !str_eq_nocase(str_take(f->name, policy.n), policy);
+           !str_eq_nocase(str_take(f->name, policy.n), policy);
 }
 
 /* Keeps of the fields those that the next answer is to have. */
@@ -105,7 +105,8 @@ static void refuse(struct proxy *p, const char *why)
     request_fail(p->r, FAIL_ACCEL_REFUSED, 0, why);
 }
 
-/* The backend has had the request: what follows is a GET, or the HEAD that it was. Cookies that led here before stay. */
+/* The backend has had the request: what follows is a GET, or the HEAD that it was. Cookies that led here before stay.
+ */
 static bool go_on(struct request *r)
 {
     struct head *h = arena_new(&r->arena, struct head);

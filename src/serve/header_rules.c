@@ -2,7 +2,8 @@
 /*
  * Header rules at work. They were merged when the configuration was loaded (conf/headers.c), so here they apply one
  * after the other: the values of a rule are made first, from the message as the rules before have left it; then the
- * lines it replaces go; then its own come, at the end of the list. A line whose value is empty is left out, as in nginx.
+ * lines it replaces go; then its own come, at the end of the list. A line whose value is empty is left out, as in
+ * nginx.
  *
  * No value can end a line: conf/template.c refuses control characters in what is written, and serve/vars.c
  * percent-encodes those that a variable brings along (RFC 9110 §5.5, RFC 9112 §11.1). Fields that frame a message never
@@ -80,38 +81,19 @@ static bool add_lines(struct request *r, const struct header_rule *rule, const s
     return true;
 }
 
-/* For explain: the lines of the rule, or that it takes the field away. */
-static void note(struct request *r, const struct header_rule *rule, const struct str *values, const char *line,
-                 const char *none)
-{
-    bool has_line = false;
-    for (unsigned i = 0; r->trace && i < rule->n_values; i++) {
-        if (values[i].n == 0)
-            continue;
-        request_note(r, line, arena_printf(&r->arena, "%.*s: %.*s", STR_ARG(rule->name), STR_ARG(values[i])),
-                     rule->where);
-        has_line = true;
-    }
-    if (!has_line && !rule->append)
-        request_note(r, none, rule->name, rule->where);
-}
-
 /* ---- the request ---- */
 
 /* There is exactly one Host, and the first line stays the first. A value that is no host, as a variable may have it,
  * leaves the client's. */
-static void set_host(struct request *r, const struct header_rule *rule, struct str value, struct fields *f)
+static void set_host(struct fields *f, struct str value)
 {
     struct str name;
     uint16_t port;
-    bool is_host = value.n > 0 && host_parse(value, &name, &port);
-    for (unsigned i = 0; i < f->n; i++) {
-        if (f->v[i].id != F_HOST)
-            continue;
-        if (is_host)
+    if (value.n == 0 || !host_parse(value, &name, &port))
+        return;
+    for (unsigned i = 0; i < f->n; i++)
+        if (f->v[i].id == F_HOST)
             f->v[i].value = value;
-        note(r, rule, &f->v[i].value, "header", "no header");
-    }
 }
 
 bool header_rules_request(struct request *r, struct fields *f)
@@ -122,18 +104,32 @@ bool header_rules_request(struct request *r, struct fields *f)
         if (values == NULL)
             return false;
         if (field_id_of(rule->name) == F_HOST) {
-            set_host(r, rule, values[0], f);
+            set_host(f, values[0]);
             continue;
         }
         fields_remove_name(f, rule->name);
         if (!add_lines(r, rule, values, f))
             return false;
-        note(r, rule, values, "header", "no header");
     }
     return true;
 }
 
 /* ---- the answer ---- */
+
+/* For explain: the lines of the rule, or that it takes the field away. */
+static void note(struct request *r, const struct header_rule *rule, const struct str *values)
+{
+    bool has_line = false;
+    for (unsigned i = 0; r->trace && i < rule->n_values; i++) {
+        if (values[i].n == 0)
+            continue;
+        request_note(r, "field", arena_printf(&r->arena, "%.*s: %.*s", STR_ARG(rule->name), STR_ARG(values[i])),
+                     rule->where);
+        has_line = true;
+    }
+    if (!has_line && !rule->append)
+        request_note(r, "no field", rule->name, rule->where);
+}
 
 static bool apply(struct request *r, const struct header_rule *rule)
 {
@@ -154,7 +150,7 @@ static bool apply(struct request *r, const struct header_rule *rule)
         p->type = now != NULL ? now->value : STR_NONE;
     if (id == F_SERVER)
         p->is_own &= now != NULL;
-    note(r, rule, values, "field", "no field");
+    note(r, rule, values);
     return true;
 }
 
