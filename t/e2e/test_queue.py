@@ -58,7 +58,7 @@ def in_flight(w):
 
 def test_c114_first_come_first_served_and_a_complete_503_when_it_takes_too_long(weir, backend):
     gate = Gate()
-    w = weir(CONF % (1, "1s", "maxconn = 1;"), B=backend(gate).addr)
+    w = weir(CONF % (1, "%dms" % (1000 * util.SCALE), "maxconn = 1;"), B=backend(gate).addr)
     first = ask(w, "/slow/1")
     util.wait_for("the backend is busy", 5, lambda: gate.started)
     others = []
