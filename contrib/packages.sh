@@ -26,6 +26,7 @@ packages_to_build() {
     need zlib1g-dev test -e /usr/include/zlib.h
     need libpcre2-dev test -e /usr/include/pcre2.h
     need libssl-dev test -e /usr/include/openssl/evp.h
+    need libcrypt-dev test -e /usr/include/crypt.h
     need libxxhash-dev test -e /usr/include/xxhash.h
     need libjansson-dev test -e /usr/include/jansson.h
     pkg-config --exists 'libllhttp >= 9' 2>/dev/null || need node-llhttp test -e /usr/share/llhttp/llhttp.c

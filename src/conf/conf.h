@@ -129,6 +129,20 @@ struct error_page_conf {
     bool intercept;  /* also in place of a backend's answer */
 };
 
+enum { AUTH_HASH_MAX = 384 }; /* CRYPT_OUTPUT_SIZE, crypt(3) */
+
+struct auth_user {
+    struct str name, hash; /* NUL-terminated, too; a hash is shorter than AUTH_HASH_MAX */
+};
+
+/* basic_auth. Shared by every scope that inherits it. */
+struct auth_conf {
+    struct str realm;
+    struct str file; /* absolute; empty: none */
+    const struct auth_user *users; /* those of the file, then those of the configuration */
+    unsigned n_users;
+};
+
 /* limits.requests: at most `burst` at once, and one more every interval_us. limits.in_flight: at most `burst` at the same time.
  * Shared by every scope that inherits it. */
 struct limit_conf {
@@ -179,6 +193,7 @@ struct scope_conf {
     const struct cidr *allow, *deny;
     unsigned n_allow, n_deny;
     bool has_allow;
+    const struct auth_conf *basic_auth; /* NULL: off */
     struct where where[SET_COUNT]; /* by setting_id; for explain */
 };
 

@@ -190,6 +190,7 @@ void scope_defaults(struct load *ld);
 bool read_access_log(const struct value *v);
 bool read_log_format(const struct value *v);
 bool read_headers(const struct value *v, bool add);
+bool read_basic_auth(const struct value *v);
 bool read_limit(const struct value *v);
 bool read_rate(const struct value *v);
 bool read_gzip(const struct value *v);

@@ -2,6 +2,7 @@ noinst_LIBRARIES += src/libconf.a
 src_libconf_a_SOURCES = \
 	src/conf/action.c \
 	src/conf/areas.def \
+	src/conf/auth.c \
 	src/conf/body.c \
 	src/conf/check.c \
 	src/conf/check.h \
@@ -29,6 +30,7 @@ src_libconf_a_SOURCES = \
 	src/conf/settings.h \
 	src/conf/settings.inc \
 	src/conf/settings/access.def \
+	src/conf/settings/basic_auth.def \
 	src/conf/settings/body.def \
 	src/conf/settings/error_log_to.def \
 	src/conf/settings/error_page.def \

@@ -258,6 +258,24 @@ static void print_limit(struct out *o, const struct limit_conf *l, bool is_rate)
     fputs(l->is_dry_run ? "dry_run = true; }" : "}", o->f);
 }
 
+static void print_auth(struct out *o, const struct auth_conf *auth)
+{
+    if (auth == NULL) {
+        fputs("false", o->f);
+        return;
+    }
+    fputs("{ realm = ", o->f);
+    quote(o, auth->realm, false);
+    fputs("; users = ( ", o->f); /* those of the file among them: what is in force */
+    for (unsigned i = 0; i < auth->n_users; i++) {
+        fputs(i > 0 ? ", " : "", o->f);
+        char text[256 + AUTH_HASH_MAX + 2];
+        int n = snprintf(text, sizeof text, "%.*s:%.*s", STR_ARG(auth->users[i].name), STR_ARG(auth->users[i].hash));
+        quote(o, str_of(text, (size_t)n), false);
+    }
+    fputs(" ); }", o->f);
+}
+
 static bool is_list(const struct setting *row)
 {
     return row->n_offset != 0;
@@ -329,6 +347,9 @@ static void print_value(struct out *o, const struct setting *row, const char *ba
         break;
     case TYPE_ERROR_LOG:
         print_error_log(o, (const struct conf *)(const void *)base);
+        break;
+    case TYPE_BASIC_AUTH:
+        print_auth(o, list_of(row, base));
         break;
     case TYPE_REQUESTS:
     case TYPE_IN_FLIGHT:

@@ -52,6 +52,7 @@ enum { T = SCOPE_TOP, S = SCOPE_SITE, L = SCOPE_LOCATION, U = SCOPE_UPSTREAM, V 
 #define ERROR_PAGE(member)                 MEMBER_OF(IN_PART, struct error_page_conf, member)
 #define ERROR_PAGE_LIST(member)            LIST_OF(IN_PART, struct error_page_conf, member, n_##member)
 #define LOCATION(member)                   MEMBER_OF(IN_PART, struct location_conf, member)
+#define AUTH(member)                       MEMBER_OF(IN_PART, struct auth_conf, member)
 #define LIMIT(member)                      MEMBER_OF(IN_PART, struct limit_conf, member)
 #define LOG(member)                        MEMBER_OF(IN_PART, struct access_log_conf, member)
 

@@ -480,7 +480,7 @@ static bool read_path_type(const struct value *v)
         return false;
     enum setting_id id = setting_id(v->row);
     if (id == SET_files_mime_types   ? !read_mime_types(v, path)
-        : id == SET_error_page_file ? !check_exists(v, path)
+        : id == SET_error_page_file || id == SET_basic_auth_file ? !check_exists(v, path)
                                     : !check_parent(v, path))
         return false;
     set_text(v, path);
@@ -523,6 +523,8 @@ bool value_read(const struct value *v)
     case TYPE_HEADERS:
     case TYPE_ADD_HEADERS:
         return read_headers(v, v->row->type == TYPE_ADD_HEADERS);
+    case TYPE_BASIC_AUTH:
+        return read_basic_auth(v);
     case TYPE_IN_FLIGHT:
     case TYPE_REQUESTS:
         return read_limit(v);
@@ -572,6 +574,7 @@ bool value_read(const struct value *v)
     case TYPE_SERVERS:
     case TYPE_SITES:
     case TYPE_UPSTREAMS:
+    case TYPE_USERS:
     case TYPE_INCLUDE:
     case TYPE_COUNT:
         break; /* read later, by their builders (scope.c keeps them) */

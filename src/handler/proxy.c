@@ -321,6 +321,7 @@ static enum handled proxy_start(struct request *r)
         .peer = r->peer,
         .client = r->remote,
         .request_id = request_id(r),
+        .is_verified = r->verified != NULL,
         .peer_trusted = r->peer_trusted,
         .secure = r->secure,
         .via = r->s->via,

@@ -249,6 +249,8 @@ enum proxy_fields_result proxy_request_fields(struct arena *a, const struct prox
             continue;
         if (!facts->peer_trusted && is_forwarding(f))
             continue;
+        if (facts->is_verified && f->id == F_AUTHORIZATION)
+            continue;
         if (named.n > 0 && f->id != F_VIA && is_named(&named, f->name))
             continue;
         if (f->id != F_MAX_FORWARDS)

@@ -23,6 +23,7 @@ struct proxy_facts {
     struct ip peer;           /* who speaks to weir */
     struct ip client;         /* the peer, or whom it names, being trusted */
     struct str request_id;
+    bool is_verified;         /* weir has checked Authorization: it goes no further */
     bool peer_trusted;        /* what it says of the client before it is kept */
     bool secure;
     bool via;

@@ -6,6 +6,8 @@ src_libhttp_a_SOURCES = \
 	src/http/chars.h \
 	src/http/cond.c \
 	src/http/cond.h \
+	src/http/credentials.c \
+	src/http/credentials.h \
 	src/http/date.c \
 	src/http/date.h \
 	src/http/fields.c \

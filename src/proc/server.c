@@ -27,6 +27,7 @@
 #include "proc/privileges.h"
 #include "proc/running_text.h"
 #include "proc/server_private.h"
+#include "serve/auth.h"
 #include "serve/limit.h"
 
 enum {
@@ -71,7 +72,7 @@ static void *run_loop(void *arg)
 static bool make_workers(struct process *p)
 {
     const struct conf *c = server_conf(p);
-    if ((p->shared.limiter = limiter_new()) == NULL)
+    if ((p->shared.limiter = limiter_new()) == NULL || (p->shared.auth = auth_new()) == NULL)
         return false;
     for (unsigned i = 0; i < p->n_threads; i++) {
         struct loop_thread *t = &p->threads[i];
@@ -559,6 +560,7 @@ static void tear_down(struct process *p)
     }
     loader_free(&p->loader);
     listeners_close(&p->loader.opened);
+    auth_free(p->shared.auth); /* it sends mail to loops */
     for (unsigned i = 0; i < p->n_threads; i++)
         worker_free(p->threads[i].worker);
     limiter_free(p->shared.limiter);

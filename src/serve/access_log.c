@@ -95,7 +95,12 @@ static void put_combined(struct line *l, const struct request *r)
 {
     char address[IP_TEXT];
     put(l, str_of(address, ip_print(&r->remote, address)));
-    put(l, STR(" - - "));
+    put(l, STR(" - "));
+    if (LIKELY(r->verified == NULL))
+        put(l, STR("-"));
+    else
+        put_escaped(l, str_take(r->user, 255));
+    put(l, STR(" "));
     put(l, local_time(r->w));
     put_request_line(l, r);
     put_u64(l, r->resp.status);

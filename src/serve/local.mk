@@ -4,6 +4,8 @@ src_libserve_a_SOURCES = \
 	src/serve/access.h \
 	src/serve/access_log.c \
 	src/serve/access_log.h \
+	src/serve/auth.c \
+	src/serve/auth.h \
 	src/serve/client.c \
 	src/serve/client.h \
 	src/serve/client_h1.c \

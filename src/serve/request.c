@@ -271,7 +271,7 @@ void request_fail(struct request *r, enum fail f, int error, const char *detail)
     }
     if (f >= FAIL_BAD_SYNTAX || row->side == SIDE_CLIENT) {
         bool is_framing_intact = f == FAIL_NOT_FOUND || f == FAIL_FILE_NOT_FOUND || f == FAIL_FILE_FORBIDDEN ||
-                                 f == FAIL_METHOD_REFUSED || f == FAIL_DENIED || row->status == 429;
+                                 f == FAIL_METHOD_REFUSED || f == FAIL_DENIED || row->status == 401 || row->status == 429;
         if (!is_framing_intact)
             r->resp.close = true;
     }

@@ -24,6 +24,7 @@ enum how { HOW_MORE, HOW_PAUSE, HOW_LAST };
 
 struct request;
 struct filtering;
+struct auth_job;
 
 /* What a handler takes over by ops->upgrade: the client's socket and what was read beyond the head. */
 struct upgraded {
@@ -112,6 +113,9 @@ struct request {
     bool secure;                     /* https, by the connection or by a trusted peer */
     bool peer_trusted;
     uint64_t in_flight_key;          /* what it holds of limits.in_flight; 0: nothing */
+    struct auth_job *auth_job;       /* its password is being checked */
+    const struct auth_conf *verified; /* whose user and password it has given; NULL: none */
+    struct str user;                 /* the name, then */
     bool is_counted;                 /* by the limits of its first location */
     uint64_t connection;             /* serial number */
     uint32_t nth;                    /* requests on this connection, this one included */

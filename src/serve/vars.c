@@ -185,6 +185,8 @@ static struct str of_connection(struct request *r, const struct template_piece *
         return address(r, other_end(r));
     case VAR_REALIP_REMOTE_PORT:
         return port(r, other_end(r));
+    case VAR_REMOTE_USER:
+        return r->verified != NULL ? r->user : STR_NONE;
     case VAR_REMOTE_ADDR:
         return address(r, &r->remote);
     case VAR_REQUEST_ID:

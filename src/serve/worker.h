@@ -18,6 +18,7 @@ struct handler;
 struct filter;
 struct request;
 struct client;
+struct auth;
 struct limiter;
 
 /* Shared by all workers of a server; atomics. */
@@ -28,6 +29,7 @@ struct server_shared {
     atomic_bool draining;    /* every answer is the last on its connection */
     atomic_bool unready;     /* balancers in front are to go elsewhere */
     atomic_bool handed_over; /* another server accepts on the same sockets */
+    struct auth *auth;       /* who checks passwords; owned likewise; NULL: nobody may log in */
     struct limiter *limiter; /* counts of limits.requests and limits.in_flight; owned by whoever has this; NULL: no limits */
     atomic_ullong drain_ms;  /* how long draining may take; set before worker_stop */
 };

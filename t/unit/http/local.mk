@@ -8,6 +8,10 @@ check_PROGRAMS += t/unit/http/cond
 t_unit_http_cond_SOURCES = t/unit/http/cond.c
 t_unit_http_cond_LDADD = $(HTTP_TEST_LIBS)
 
+check_PROGRAMS += t/unit/http/credentials
+t_unit_http_credentials_SOURCES = t/unit/http/credentials.c
+t_unit_http_credentials_LDADD = $(HTTP_TEST_LIBS)
+
 check_PROGRAMS += t/unit/http/date
 t_unit_http_date_SOURCES = t/unit/http/date.c
 t_unit_http_date_LDADD = $(HTTP_TEST_LIBS)
