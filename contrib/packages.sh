@@ -44,6 +44,7 @@ packages_to_test() {
     need npm has npm
     need strace has strace
     need haproxy has haproxy
+    need slowhttptest has slowhttptest
     need xz-utils has xz
     need brotli has brotli
     need zstd has zstd

@@ -23,6 +23,11 @@ t_fuzz_manifest_SOURCES = t/fuzz/manifest.c
 t_fuzz_manifest_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)
 t_fuzz_manifest_LDADD = src/libhandler.a $(FUZZ_LIBS)
 
+noinst_PROGRAMS += t/fuzz/proxy_answer
+t_fuzz_proxy_answer_SOURCES = t/fuzz/proxy_answer.c
+t_fuzz_proxy_answer_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)
+t_fuzz_proxy_answer_LDADD = src/libhandler.a $(FUZZ_LIBS)
+
 noinst_PROGRAMS += t/fuzz/proxy_header
 t_fuzz_proxy_header_SOURCES = t/fuzz/proxy_header.c
 t_fuzz_proxy_header_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)
