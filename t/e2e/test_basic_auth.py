@@ -70,6 +70,20 @@ def test_what_is_not_checked_passes(weir, backend):
     assert b.take()[0].get("authorization") == "Bearer t"
 
 
+def test_the_backend_is_told_who_if_the_configuration_says_so(weir, backend):
+    b = backend()
+    w = weir("""
+        basic_auth = { users = "a:@HASH@"; };
+        sites = ( { listen = "127.0.0.1:@PORT@"; proxy = "@B@"; request_headers = { X-Remote-User = "$remote_user"; };
+                    locations = ( { match = "/all"; proxy = "@B@"; request_headers = { Authorization = "$http_authorization"; }; } ); } );
+    """, B=b.addr, HASH=hashed("b"))
+    assert w.get("/x", {**basic("a", "b"), "X-Remote-User": "root"}).status == 200
+    assert w.get("/all", basic("a", "b")).status == 200
+    first, second = b.take()
+    assert first.all("x-remote-user") == ["a"] and not first.has("authorization")
+    assert second.all("authorization") == [basic("a", "b")["Authorization"]]
+
+
 def test_a_slow_hash_holds_up_nobody_else_and_is_remembered(weir, backend):
     w = guarded(weir, backend(), a=hashed("b", "slow"))
     t = time.monotonic()
