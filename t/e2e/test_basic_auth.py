@@ -113,6 +113,7 @@ def test_an_unknown_user_takes_as_long(weir, backend):
     assert min(cost("nobody") for _ in range(3)) > min(cost("a") for _ in range(3)) / 3
 
 
+@pytest.mark.threads
 def test_a_client_that_leaves_while_its_password_is_checked(weir, backend):
     w = guarded(weir, backend(), a=hashed("b", "slow"))
     for _ in range(4):

@@ -64,6 +64,7 @@ def test_dry_run_only_says_so(weir):
     w.wait_error(r"TOO_MANY_REQUESTS: over limits\.requests: passed, for dry_run while checking who asks, client: 192\.0\.2\.1")
 
 
+@pytest.mark.threads
 def test_a_reload_keeps_the_counts(weir):
     text = 'limits = { requests = { rate = "4/h"; burst = 4; }; };'
     w = limited(weir, text)
