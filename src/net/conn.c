@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 enum {
-    FILE_STEP = 256 * 1024, /* file bytes per turn and connection */
+    FILE_STEP = 2 * 1024 * 1024, /* file bytes per turn and connection */
     FLUSH_IOV = 16,
     STARVED_MAX = 7,
 };

@@ -7,7 +7,7 @@
  *
  * Reading: the read watcher stays as it is until told. A readable event that the owner may not take must be answered
  * with conn_want_read(c, false) in that callback. Writing: the write watcher is armed only after EAGAIN and disarmed
- * when the queue is empty; file ranges go out in steps of at most 256 KB a turn.
+ * when the queue is empty; file ranges go out in steps of at most 2 MB a turn.
  */
 #ifndef NET_CONN_H
 #define NET_CONN_H

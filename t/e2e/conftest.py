@@ -69,9 +69,16 @@ def pytest_sessionstart(session):
         pytest.exit("no weir to test at %s: build it, or set WEIR_BIN" % server.BIN, 3)
 
 
+leak_tested = set()
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_protocol(item):
-    """One alarm for the whole test, fixtures included."""
+    """One alarm for the whole test, fixtures included. Leaks are looked for once in each test with parameters, in all of
+    them with WEIR_LONG=1."""
+    function = (str(item.fspath), getattr(item, "originalname", item.name))
+    server.leaks = LONG or function not in leak_tested
+    leak_tested.add(function)
     limit = int(util.scaled(1200 if item.get_closest_marker("long") else 60))
 
     def too_long(*_):

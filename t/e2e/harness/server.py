@@ -19,10 +19,14 @@ COMPLAINTS = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime e
                         r"|check failed: |\bbug: |stack smashing|buffer overflow detected|double free|corrupted")
 
 
+# Looking for leaks takes as long as a short test: conftest.py says for which it is done.
+leaks = True
+
+
 def environment(extra=None):
     """The caller's environment without what would steer weir, and with strict sanitizers."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("WEIR_")}
-    env.update(ASAN_OPTIONS="detect_leaks=1:exitcode=99:detect_stack_use_after_return=1:strict_string_checks=1",
+    env.update(ASAN_OPTIONS="detect_leaks=%d:exitcode=99:detect_stack_use_after_return=1:strict_string_checks=1" % leaks,
                UBSAN_OPTIONS="print_stacktrace=1", TSAN_OPTIONS="exitcode=99:second_deadlock_stack=1", NO_COLOR="1")
     env.update(extra or {})
     return env

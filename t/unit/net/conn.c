@@ -338,10 +338,10 @@ static void one_file_does_not_keep_a_turn_to_itself(void **state)
     c.transport = &sink;
     l->on_turn = count_turn;
     sunk = 0;
-    assert_int_equal(conn_send_file(&c, range(0, 5 * 1000 * 1000)), IO_AGAIN);
+    assert_int_equal(conn_send_file(&c, range(0, 40 * 1000 * 1000)), IO_AGAIN);
     loop_run(l);
-    assert_true(sunk == 5 * 1000 * 1000);
-    assert_int_equal(most_per_call, 256 * 1024);
+    assert_true(sunk == 40 * 1000 * 1000);
+    assert_int_equal(most_per_call, 2 * 1024 * 1024);
     assert_int_equal(most_calls_per_turn, 1);
     assert_int_equal(progress, 18); /* 20 steps: the first at once, the last drains */
     assert_int_equal(released, 1);
