@@ -13,7 +13,6 @@ Nothing is asserted.
 import argparse
 import os
 import random
-import re
 import shutil
 import statistics
 import subprocess
@@ -26,7 +25,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path[:0] = [HERE, os.path.join(ROOT, "t", "e2e"), os.path.join(ROOT, "t", "suites", "common")]
 
 import servers  # noqa: E402
-from run import machine_us  # noqa: E402
+from run import machine_us, wrk_figures  # noqa: E402
 
 MANY, MANY_SIZE = 10000, 4096
 BIG = 1 << 30
@@ -163,14 +162,7 @@ def load(row, wire, server, work, seconds):
     path = "" if script else SIZES[row][0]
     out = subprocess.run([*wire.prefix, *servers.pinned(1, ["wrk", "-t1", "-c100", "-d%ds" % seconds, "--latency", *script,
                                                             url + path])], stdout=subprocess.PIPE, text=True).stdout
-    p99 = re.search(r"^\s+99%\s+([\d.]+)(us|ms|s)$", out, re.M)
-    errors = re.search(r"Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)", out)
-    bad = re.search(r"Non-2xx or 3xx responses: (\d+)", out)
-    done = re.search(r"^\s+(\d+) requests in", out, re.M)
-    rate = re.search(r"^Requests/sec:\s+([\d.]+)", out, re.M)
-    return (int(done.group(1)), float(rate.group(1)),
-            float(p99.group(1)) * {"us": 0.001, "ms": 1, "s": 1000}[p99.group(2)] if p99 else float("nan"),
-            (sum(map(int, errors.groups())) if errors else 0) + (int(bad.group(1)) if bad else 0))
+    return wrk_figures(out)
 
 
 def measure(row, wire, running, work, a):

@@ -61,6 +61,20 @@ def machine_us():
     return (v[0] + v[1] + v[2] + v[5] + v[6]) * 1000000 // os.sysconf("SC_CLK_TCK")
 
 
+def wrk_figures(out):
+    """What wrk printed: (requests done, requests/s, p99 in ms, failures)."""
+    def found(pattern, default="0"):
+        m = re.search(pattern, out, re.M)
+        return m.group(1) if m else default
+
+    errors = re.search(r"Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)", out)
+    failures = sum(map(int, errors.groups())) if errors else 0
+    failures += int(found(r"Non-2xx or 3xx responses: (\d+)"))
+    p99 = re.search(r"^\s+99%\s+([\d.]+)(us|ms|s)$", out, re.M)
+    p99 = float(p99.group(1)) * {"us": 0.001, "ms": 1, "s": 1000}[p99.group(2)] if p99 else float("nan")
+    return int(found(r"^\s+(\d+) requests in")), float(found(r"^Requests/sec:\s+([\d.]+)")), p99, failures
+
+
 def load(row, port, seconds):
     """Runs the generator; returns (requests done, requests/s, p99 in ms, failures)."""
     url = "http://127.0.0.1:%d%s" % (port, row.path)
@@ -70,17 +84,13 @@ def load(row, port, seconds):
         cmd = ["ab", "-q", "-r", "-t", str(seconds), "-n", "10000000", "-c", str(row.conns), url]
     out = subprocess.run(servers.pinned(1, cmd), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
 
+    if row.tool == "wrk":
+        return wrk_figures(out)
+
     def found(pattern, default="0"):
         m = re.search(pattern, out, re.M)
         return m.group(1) if m else default
 
-    if row.tool == "wrk":
-        errors = re.search(r"Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)", out)
-        failures = sum(map(int, errors.groups())) if errors else 0
-        failures += int(found(r"Non-2xx or 3xx responses: (\d+)"))
-        p99 = re.search(r"^\s+99%\s+([\d.]+)(us|ms|s)$", out, re.M)
-        p99 = float(p99.group(1)) * {"us": 0.001, "ms": 1, "s": 1000}[p99.group(2)] if p99 else float("nan")
-        return int(found(r"^\s+(\d+) requests in")), float(found(r"^Requests/sec:\s+([\d.]+)")), p99, failures
     failures = int(found(r"^Failed requests:\s+(\d+)")) + int(found(r"^Non-2xx responses:\s+(\d+)"))
     return (int(found(r"^Complete requests:\s+(\d+)")), float(found(r"^Requests per second:\s+([\d.]+)")),
             float(found(r"^\s+99%\s+(\d+)", "nan")), failures)
