@@ -27,7 +27,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from lab import arms, cli, machine, store  # noqa: E402
 from lab.runner import Runner  # noqa: E402
 
-ARM, LOAD, URL = "meteor-1cpu:weir-proxy", "ab -n 2000 -c 100", "/"
+ARM, URL = "meteor-1cpu:weir-proxy", "/"
 RUNS = 4  # a round: three arms and the first one's second instance
 COLUMNS = ("rps", "mean_ms", "p99_ms", "cpu_us")
 QUIET = 0.08  # share of all CPUs that others may use
@@ -73,14 +73,14 @@ def record(a, work, out):
         f.write('load_cpus = [ 1 ];\nurls = "%s";\narms = ( %s );\n' % (URL, ", ".join(['"%s"' % ARM] * (RUNS - 1))))
     session = arms.Session(work, a.seed)
     same, file = arms.load([setup], session)
-    args = cli.parser().parse_args(["--load", LOAD, "--seed", str(a.seed)])
+    args = cli.parser().parse_args(["--load", a.load, "--seed", str(a.seed)])
     plan = cli.Plan(args, file)
     kept = store.Store.create(os.path.join(work, "runs"), plan.meta(same, []))
     runner = Runner(same, plan.urls, plan.command, kept, session, cli.say, warmup=plan.warmup, cooldown=plan.cooldown,
                     load_cpus=plan.load_cpus, rng_seed=a.seed)
     env = machine.environment({"ab", "node"})
     out.write("# %s against itself, %d runs a round: %s, URL %s, warm-up %g s, pause %g s, seed %d\n"
-              % (ARM, RUNS, LOAD, URL, plan.warmup, plan.cooldown, a.seed))
+              % (ARM, RUNS, a.load, URL, plan.warmup, plan.cooldown, a.seed))
     out.write("# %s: %s\n" % (time.strftime("%Y-%m-%d"), "only rounds in which others used less than %d %% of the CPUs"
                               % (100 * QUIET) if a.quiet else "%d processes of the recorder computed, and whatever else ran"
                               % a.busy))
@@ -116,6 +116,7 @@ def main():
     p.add_argument("--quiet", action="store_true")
     p.add_argument("--busy", type=int, default=0, metavar="N")
     p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--load", default="ab -n 15000 -c 100")
     a = p.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     arms.adopt_orphans()

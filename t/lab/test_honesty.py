@@ -20,9 +20,10 @@ EXPERIMENTS = 100
 FALSE = 10  # claims in so many experiments that may be false
 MARGIN = 0.03
 NOISES = sorted(os.path.basename(p)[6:-4] for p in glob.glob(os.path.join(DATA, "noise-*.tsv")))
-# The noise, the other arm's factor, and in how many of the experiments it must come out as slower.
-PLANTED = [("busy", 0.8, 70), ("quiet", 0.95, 20)]
 FIXED, UNTIL = dict(rounds=8, until_decided=False), dict(rounds=None, until_decided=True)
+PATIENT = dict(rounds=120, until_decided=True)
+# The noise, how, the other arm's factor, and in how many of the experiments it must come out as slower.
+PLANTED = [("busy", UNTIL, 0.8, 70), ("quiet", UNTIL, 0.8, 95), ("quiet", PATIENT, 0.95, 80)]
 
 
 def recorded(name):
@@ -78,8 +79,7 @@ def words(noise, how, factor=1.0):
     return seen
 
 
-@pytest.mark.parametrize("how", [FIXED, UNTIL], ids=["fixed", "until-decided"])
-@pytest.mark.parametrize("name", NOISES)
+@pytest.mark.parametrize("name, how", [(n, h) for n in NOISES for h in (FIXED, UNTIL)] + [("quiet", PATIENT)])
 def test_the_same_is_not_called_faster_or_slower(name, how):
     seen = words(recorded(name), how)
     assert seen[stats.FASTER] + seen[stats.SLOWER] <= FALSE, seen
@@ -92,14 +92,14 @@ def test_a_difference_as_large_as_the_margin_is_not_called_equivalent(name, how)
     assert seen[stats.EQUIVALENT] + seen[stats.FASTER] <= FALSE, seen
 
 
-@pytest.mark.parametrize("name, factor, found", [p for p in PLANTED if p[0] in NOISES])
-def test_a_planted_slowdown_is_found_until_decided(name, factor, found):
-    seen = words(recorded(name), UNTIL, factor)
+@pytest.mark.parametrize("name, how, factor, found", PLANTED)
+def test_a_planted_slowdown_is_found_until_decided(name, how, factor, found):
+    seen = words(recorded(name), how, factor)
     assert seen[stats.SLOWER] >= found and seen[stats.FASTER] + seen[stats.EQUIVALENT] <= FALSE, seen
 
 
 if __name__ == "__main__":
     for noise in NOISES:
-        for rounds in (FIXED, UNTIL):
+        for rounds in (FIXED, UNTIL, PATIENT):
             for planted in (1.0, 1 / (1 + MARGIN), 0.95, 0.8):
                 print(noise, rounds, "times %.3f:" % planted, dict(words(recorded(noise), rounds, planted)), flush=True)
