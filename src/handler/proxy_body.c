@@ -39,7 +39,7 @@ static bool take_trailers(struct proxy *p)
     if (proxy_trailer_fields(&r->arena, r->trailers, &trailers) != PROXY_FIELDS_OK)
         return false;
     for (unsigned i = 0; i < r->s->n_request_headers; i++)
-        fields_remove_name(&trailers, r->s->request_headers[i].name);
+        fields_remove_cgi_name(&trailers, r->s->request_headers[i].name);
     if (trailers.n == 0)
         return true;
     struct str end = h1_chunk_end(&r->arena, &trailers);

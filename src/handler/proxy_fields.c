@@ -9,6 +9,7 @@
  * - §7.6.2 Max-Forwards, §7.6.3 Via, §7.8 Upgrade: the only upgrade that passes is a genuine WebSocket handshake; h2c
  *   is ignored.
  * - X-Forwarded-* and friends of a peer that is not trusted are removed, whatever their suffix.
+ * - What weir writes or removes it also removes in the spelling with '_', which many applications cannot tell from it.
  * Nothing here owns memory: results live in the caller's arena.
  */
 #include "handler/proxy_fields.h"
@@ -72,10 +73,16 @@ static void pass(struct fields *out, struct arena *a, const struct field *f)
 
 /* --- the request --- */
 
-/* Is it said by a front end: about the client before it, or about the files that it can send for an app (Rack)? */
-static bool is_forwarding(const struct field *f)
+/* The name that an application sees in this field: in CGI and its heirs it is X-Real-IP that is called X_Real_IP. */
+static enum field_id seen_as(const struct field *f)
 {
-    switch (f->id) {
+    return f->id == F_OTHER && str_chr(f->name, '_', 0) >= 0 ? field_id_of_cgi(f->name) : f->id;
+}
+
+/* Is it said by a front end: about the client before it, or about the files that it can send for an app (Rack)? */
+static bool is_forwarding(enum field_id id, struct str name)
+{
+    switch (id) {
     case F_FORWARDED:
     case F_X_ACCEL_MAPPING:
     case F_X_FORWARDED_FOR:
@@ -87,13 +94,14 @@ static bool is_forwarding(const struct field *f)
     case F_X_SENDFILE_TYPE:
         return true;
     case F_OTHER:
-        return f->name.n > 12 && str_eq_nocase(str_take(f->name, 12), STR("x-forwarded-"));
+        return name.n > 12 && is_cgi_name(str_take(name, 12), STR("x-forwarded-"));
     default:
         return false;
     }
 }
 
-/* Of this connection alone, or written anew. */
+/* Of this connection alone, or written anew; Proxy is no field, but a CGI program takes it for the variable HTTP_PROXY
+ * (CVE-2016-5385). */
 static bool is_request_own(enum field_id id)
 {
     switch (id) {
@@ -103,6 +111,7 @@ static bool is_request_own(enum field_id id)
     case F_HOST:
     case F_HTTP2_SETTINGS:
     case F_KEEP_ALIVE:
+    case F_PROXY:
     case F_PROXY_AUTHENTICATE:
     case F_PROXY_AUTHORIZATION:
     case F_PROXY_CONNECTION:
@@ -245,11 +254,12 @@ enum proxy_fields_result proxy_request_fields(struct arena *a, const struct prox
     put(out, a, F_HOST, host);
     for (unsigned i = 0; i < in->n; i++) {
         const struct field *f = &in->v[i];
-        if (is_request_own(f->id))
+        enum field_id id = seen_as(f);
+        if (is_request_own(id))
             continue;
-        if (!facts->peer_trusted && is_forwarding(f))
+        if ((!facts->peer_trusted || id != f->id) && is_forwarding(id, f->name))
             continue;
-        if (facts->is_verified && f->id == F_AUTHORIZATION)
+        if (facts->is_verified && id == F_AUTHORIZATION)
             continue;
         if (named.n > 0 && f->id != F_VIA && is_named(&named, f->name))
             continue;
@@ -339,7 +349,8 @@ enum proxy_fields_result proxy_answer_fields(struct arena *a, const struct head 
  * for them. */
 static bool may_trail(const struct field *f)
 {
-    return (f->id == F_OTHER && !is_forwarding(f)) || f->id == F_ETAG || f->id == F_WARNING;
+    enum field_id id = seen_as(f);
+    return (id == F_OTHER && !is_forwarding(id, f->name)) || f->id == F_ETAG || f->id == F_WARNING;
 }
 
 enum proxy_fields_result proxy_trailer_fields(struct arena *a, const struct fields *trailers, struct fields *out)

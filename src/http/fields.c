@@ -39,7 +39,7 @@ enum field_id field_id_of(struct str name)
     case 2: IS(TE) break;
     case 3: IS(AGE) IS(VIA) break;
     case 4: IS(HOST) IS(DATE) IS(ETAG) IS(VARY) break;
-    case 5: IS(RANGE) IS(ALLOW) break;
+    case 5: IS(RANGE) IS(ALLOW) IS(PROXY) break;
     case 6: IS(ACCEPT) IS(COOKIE) IS(SERVER) IS(EXPECT) break;
     case 7: IS(REFERER) IS(UPGRADE) IS(EXPIRES) IS(ALT_SVC) IS(TRAILER) IS(WARNING) break;
     case 8: IS(IF_MATCH) IS(IF_RANGE) IS(LOCATION) break;
@@ -73,6 +73,16 @@ enum field_id field_id_of(struct str name)
 }
 
 #undef IS
+
+enum field_id field_id_of_cgi(struct str name)
+{
+    char text[32]; /* longer than every name of the table */
+    if (name.n > sizeof text || str_chr(name, '_', 0) < 0)
+        return field_id_of(name);
+    for (size_t i = 0; i < name.n; i++)
+        text[i] = (char)(name.p[i] == '_' ? '-' : name.p[i]);
+    return field_id_of(str_of(text, name.n));
+}
 
 struct str field_name_of(enum field_id id)
 {
@@ -183,6 +193,30 @@ void fields_remove(struct fields *f, enum field_id id)
 void fields_remove_name(struct fields *f, struct str name)
 {
     drop(f, field_id_of(name), name);
+}
+
+bool is_cgi_name(struct str a, struct str b)
+{
+    if (a.n != b.n)
+        return false;
+    for (size_t i = 0; i < a.n; i++) {
+        bool is_dash = a.p[i] == '-' || a.p[i] == '_', is_other = b.p[i] == '-' || b.p[i] == '_';
+        if (is_dash != is_other || (!is_dash && ascii_lower(a.p[i]) != ascii_lower(b.p[i])))
+            return false;
+    }
+    return true;
+}
+
+void fields_remove_cgi_name(struct fields *f, struct str name)
+{
+    for (unsigned i = 0; i < f->n;) {
+        struct str it = f->v[i].name;
+        if (!is_cgi_name(it, name)) {
+            i++;
+            continue;
+        }
+        fields_remove_name(f, it);
+    }
 }
 
 bool list_next(struct str value, size_t *at, struct str *member)

@@ -19,7 +19,7 @@
     X(HTTP2_SETTINGS, "HTTP2-Settings") X(IF_MATCH, "If-Match") X(IF_MODIFIED_SINCE, "If-Modified-Since") \
     X(IF_NONE_MATCH, "If-None-Match") X(IF_RANGE, "If-Range") X(IF_UNMODIFIED_SINCE, "If-Unmodified-Since") \
     X(KEEP_ALIVE, "Keep-Alive") X(LAST_MODIFIED, "Last-Modified") X(LOCATION, "Location") \
-    X(MAX_FORWARDS, "Max-Forwards") X(PROXY_AUTHENTICATE, "Proxy-Authenticate") \
+    X(MAX_FORWARDS, "Max-Forwards") X(PROXY, "Proxy") X(PROXY_AUTHENTICATE, "Proxy-Authenticate") \
     X(PROXY_AUTHORIZATION, "Proxy-Authorization") X(PROXY_CONNECTION, "Proxy-Connection") X(RANGE, "Range") \
     X(REFERER, "Referer") X(RETRY_AFTER, "Retry-After") X(SEC_WEBSOCKET_ACCEPT, "Sec-WebSocket-Accept") \
     X(SEC_WEBSOCKET_EXTENSIONS, "Sec-WebSocket-Extensions") X(SEC_WEBSOCKET_KEY, "Sec-WebSocket-Key") \
@@ -57,6 +57,10 @@ _Static_assert(F_COUNT <= 128, "fields.have has a bit for each id");
 
 /* The id of a name in any case; F_OTHER if weir does not know it. */
 enum field_id field_id_of(struct str name);
+/* The same, and are two names the same, for a program that reads fields as CGI does, where '-' and '_' are one (RFC 3875
+ * §4.1.18; WSGI, Rack and PHP do). */
+enum field_id field_id_of_cgi(struct str name);
+bool is_cgi_name(struct str a, struct str b);
 /* The canonical spelling. */
 struct str field_name_of(enum field_id id);
 
@@ -75,6 +79,8 @@ unsigned fields_count(const struct fields *f, enum field_id id);
 /* Removes every line of that name, keeping the order of the rest. */
 void fields_remove(struct fields *f, enum field_id id);
 void fields_remove_name(struct fields *f, struct str name);
+/* Also what CGI would take for that name. */
+void fields_remove_cgi_name(struct fields *f, struct str name);
 
 /* Iterates the members of a comma-separated list over one value (RFC 9110 §5.6.1; quoted strings are kept whole, empty
  * members are skipped). *at starts at 0. False at the end. */

@@ -251,7 +251,8 @@ bool host_parse(struct str value, struct str *name, uint16_t *port)
     return true;
 }
 
-struct str path_encode(struct arena *a, struct str path)
+/* What stands for itself in a path does so here, except for these bytes. */
+static struct str encode(struct arena *a, struct str path, struct str except)
 {
     static const char hex[16] = { '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F' };
     char *out = path.n < SIZE_MAX / 3 ? arena_alloc(a, 3 * path.n + 1) : NULL;
@@ -260,7 +261,7 @@ struct str path_encode(struct arena *a, struct str path)
     size_t n = 0;
     for (size_t i = 0; i < path.n; i++) {
         unsigned char c = (unsigned char)path.p[i];
-        if (char_is((char)c, CHAR_PATH)) {
+        if (char_is((char)c, CHAR_PATH) && str_chr(except, (char)c, 0) < 0) {
             out[n++] = (char)c;
         } else {
             out[n++] = '%';
@@ -269,6 +270,16 @@ struct str path_encode(struct arena *a, struct str path)
         }
     }
     return str_of(out, n);
+}
+
+struct str path_encode(struct arena *a, struct str path)
+{
+    return encode(a, path, STR_NONE);
+}
+
+struct str query_encode(struct arena *a, struct str text)
+{
+    return encode(a, text, STR("&+;"));
 }
 
 bool path_is_beneath(struct str path, struct str prefix)

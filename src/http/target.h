@@ -52,5 +52,7 @@ bool host_parse(struct str value, struct str *name, uint16_t *port) MUST_USE;
 /* Percent-encodes a decoded path for use in a Location or a listing: everything but unreserved, sub-delims, ':', '@'
  * and '/'. p is NULL when memory is out. */
 struct str path_encode(struct arena *a, struct str path) MUST_USE;
+/* The same for a part of a query: '&' and ';' would end a parameter there, and '+' would be a space. */
+struct str query_encode(struct arena *a, struct str text) MUST_USE;
 
 #endif

@@ -9,6 +9,9 @@
  * percent-encodes those that a variable brings along (RFC 9110 §5.5, RFC 9112 §11.1). Fields that frame a message never
  * come here; conf/headers.c refuses rules for them.
  *
+ * A rule for a request also removes what a client calls the same with '_' for '-': many applications cannot tell them
+ * apart, and would take the client's for weir's.
+ *
  * The answer with a file has most of its fields as ready-made lines (response.block). A rule takes its field out of
  * there and says it among the others, so that the two are never both sent. Filters come after the rules and correct
  * what is said of a body that they change.
@@ -107,7 +110,7 @@ bool header_rules_request(struct request *r, struct fields *f)
             set_host(f, values[0]);
             continue;
         }
-        fields_remove_name(f, rule->name);
+        fields_remove_cgi_name(f, rule->name);
         if (!add_lines(r, rule, values, f))
             return false;
     }

@@ -107,6 +107,8 @@ static bool take_host(struct request *r)
     for (size_t i = 0; i < name.n; i++)
         lower[i] = ascii_lower(name.p[i]);
     r->host = str_of(lower, name.n);
+    if (r->host.n > 1 && str_ends(r->host, STR("."))) /* fully qualified: the same name (RFC 3986 §3.2.2) */
+        r->host.n--;
     return true;
 }
 
@@ -182,7 +184,12 @@ static enum step_result step_route(struct request *r)
 {
     if (r->site == NULL)
         choose_site(r);
-    r->location = route_location(r, r->site);
+    const struct location_conf *location;
+    if (!route_location(r, r->site, &location)) {
+        request_fail(r, FAIL_REGEX_LIMIT, 0, arena_dup(&r->arena, location->match).p);
+        return STEP_NEXT;
+    }
+    r->location = location;
     if (r->location == NULL && r->target.form == TARGET_ASTERISK)
         return answer_for_server(r);
     if (r->location == NULL)

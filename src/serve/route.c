@@ -72,27 +72,39 @@ static const struct location_conf *longest_prefix(const struct site_conf *site, 
     return l;
 }
 
-static bool regex_matches(struct request *r, const struct location_conf *l)
+enum matched { NO, YES, GAVE_UP };
+
+static enum matched match_regex(struct request *r, const struct location_conf *l)
 {
     struct worker *w = r->w;
     struct str path = r->target.path;
     /* The fast path skips the checks of its arguments, and nothing else. */
     int rc = (l->has_jit ? pcre2_jit_match : pcre2_match)(l->regex, (PCRE2_SPTR)path.p, path.n, 0, 0, w->match,
                                                          w->match_context);
+    if (rc == PCRE2_ERROR_NOMATCH)
+        return NO;
     if (rc < 0) {
-        if (rc != PCRE2_ERROR_NOMATCH) {
-            COUNT(w->counters.regex_limits);
-            if (!w->regex_limit_logged)
-                request_log(r, LOG_WARN, 0, "regular expression \"%.*s\" gave up (PCRE2 error %d): taken as no match",
-                            STR_ARG(l->match), rc);
-            w->regex_limit_logged = true;
-        }
-        return false;
+        COUNT(w->counters.regex_limits);
+        return GAVE_UP;
     }
     const PCRE2_SIZE *at = pcre2_get_ovector_pointer(w->match);
     for (int i = 0; i < (int)ARRAY_LEN(r->captures); i++) {
         bool is_set = i < rc && at[2 * i] != PCRE2_UNSET;
         r->captures[i] = is_set ? str_of(path.p + at[2 * i], at[2 * i + 1] - at[2 * i]) : STR_NONE;
+    }
+    return YES;
+}
+
+/* The first regex that matches replaces *won, or one that gave up: false. */
+static bool try_regexes(struct request *r, const struct site_conf *site, const struct location_conf **won)
+{
+    for (unsigned i = 0; i < site->n_regex; i++) {
+        const struct location_conf *l = site->regex[i];
+        enum matched matched = can_cut(l, r->target.path) ? match_regex(r, l) : NO;
+        if (matched == NO)
+            continue;
+        *won = l;
+        return matched == YES;
     }
     return true;
 }
@@ -133,23 +145,19 @@ static void note_candidates(struct request *r, const struct site_conf *site, con
     }
 }
 
-const struct location_conf *route_location(struct request *r, const struct site_conf *site)
+bool route_location(struct request *r, const struct site_conf *site, const struct location_conf **won)
 {
     struct str path = r->target.path;
-    const struct location_conf *won = map_get(&site->exact_map, path);
+    *won = map_get(&site->exact_map, path);
     memset(r->captures, 0, sizeof(r->captures));
-    if (won != NULL && !can_cut(won, path))
-        won = NULL;
-    if (won == NULL) {
-        won = longest_prefix(site, path);
-        if (won == NULL || won->kind != MATCH_PREFIX_FINAL)
-            for (unsigned i = 0; i < site->n_regex; i++)
-                if (can_cut(site->regex[i], path) && regex_matches(r, site->regex[i])) {
-                    won = site->regex[i];
-                    break;
-                }
+    if (*won != NULL && !can_cut(*won, path))
+        *won = NULL;
+    if (*won == NULL) {
+        *won = longest_prefix(site, path);
+        if ((*won == NULL || (*won)->kind != MATCH_PREFIX_FINAL) && !try_regexes(r, site, won))
+            return false;
     }
     if (r->trace)
-        note_candidates(r, site, won);
-    return won;
+        note_candidates(r, site, *won);
+    return true;
 }

@@ -7,7 +7,8 @@
 
 /* By exact name, then the longest wildcard, then the default, then the first. host is lower case, without port. */
 const struct site_conf *route_site(const struct listen_conf *listen, struct str host);
-/* Sets r->location and r->captures for r->target.path; NULL if none matches. Notes every candidate for r->trace. */
-const struct location_conf *route_location(struct request *r, const struct site_conf *site);
+/* *won: the location of r->target.path, NULL if none matches; sets r->captures. Notes every candidate for r->trace. False: the
+ * regular expression of *won took too many steps; nobody knows whether it matches, so no other location may answer. */
+bool route_location(struct request *r, const struct site_conf *site, const struct location_conf **won) MUST_USE;
 
 #endif

@@ -270,7 +270,7 @@ static struct str encode_controls(struct request *r, struct str s)
 }
 
 /* What a value has to be fit for. */
-enum use { AS_IT_IS, IN_URL, IN_FIELD };
+enum use { AS_IT_IS, IN_URL, IN_QUERY, IN_FIELD };
 
 /* The piece's value, encoded for its use. *ok becomes false when memory is out. */
 static struct str value_for(struct request *r, const struct template_piece *v, enum use use, bool *ok)
@@ -280,6 +280,8 @@ static struct str value_for(struct request *r, const struct template_piece *v, e
         return value;
     if (use == IN_URL && is_decoded(v))
         value = path_encode(&r->arena, value);
+    else if (use == IN_QUERY && is_decoded(v))
+        value = query_encode(&r->arena, value);
     else if (use == IN_FIELD)
         value = encode_controls(r, value);
     *ok &= value.p != NULL;
@@ -296,6 +298,8 @@ static struct str eval(struct request *r, const struct template *t, enum use use
     for (unsigned i = 0; ok && i < t->n; i++) {
         values[i] = value_for(r, &t->pieces[i], use, &ok);
         n += values[i].n;
+        if (use == IN_URL && str_chr(values[i], '?', 0) >= 0)
+            use = IN_QUERY;
     }
     char *text = ok ? arena_alloc(&r->arena, n + 1) : NULL;
     if (text == NULL)

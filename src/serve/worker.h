@@ -93,7 +93,6 @@ struct worker {
     char log_time[40];          /* the access log's time text of this second */
     size_t log_time_n;
     uint64_t log_time_second;
-    bool regex_limit_logged;
     uint64_t random; /* state of request ids */
 };
 

@@ -21,6 +21,7 @@ sites = (
       { match = "/moved/"; redirect = "/elsewhere/"; },
       { match = "/no/"; respond = 403; },
       { match = "/denied/"; proxy = "@ORIGIN@"; deny = ( "0.0.0.0/0" ); },
+      { match = "/ruled/"; proxy = "@ORIGIN@"; request_headers = { X-User = "weir"; X-Gone = ""; }; },
       { match = "/small/"; proxy = "@ORIGIN@"; limits = { body_size = "1k"; }; }
     ); },
   { listen = "127.0.0.1:@PORT@"; names = ( "other.test" ); respond = "the other site"; },
@@ -390,6 +391,26 @@ def test_c013_unusual_but_legal_fields_pass(front, line):
     assert t.statuses == [200] and t.requests[0].all(name) == [value.strip(" \t")]
 
 
+def test_a_name_with_underscores_is_no_second_spelling_of_what_weir_says(front):
+    """CGI, WSGI, Rack and PHP read '-' and '_' as one: what weir replaces must not come in the other spelling."""
+    twins = (b"X_Forwarded_For: 6.6.6.6", b"X-Forwarded_For: 6.6.6.6", b"x_forwarded-proto: https", b"X_FORWARDED_PREFIX: /x",
+             b"X_Real_IP: 6.6.6.6", b"X_Request_ID: 1", b"Content_Length: 5", b"Transfer_Encoding: chunked",
+             b"X_Accel_Mapping: /=/", b"Proxy_Authorization: x", b"Proxy: http://evil.test/")
+    t = front.ask(get(b"/p", *twins, b"X_Own: kept", b"Content_Type: kept"))
+    q = t.requests[0]
+    assert t.statuses == [200] and q.all("x_own") == ["kept"] and q.all("content_type") == ["kept"]
+    names = [n.lower().replace("_", "-") for n, _ in q.headers]
+    for twin in twins:
+        name = twin.split(b":")[0].decode().lower().replace("_", "-")
+        assert names.count(name) == (1 if q.has(name) else 0), name
+    assert not q.has("proxy") and "6.6.6.6" not in str(q.headers)
+    t = front.ask(chunked(b"0\r\nX_Real_IP: 6.6.6.6\r\nX_User: root\r\nX-Kept: 1\r\n\r\n", b"/ruled/x", b"X_User: root",
+                          b"X-User: root", b"x_GONE: 1"), "POST")
+    q = t.requests[0]
+    assert q.all("x-user") == ["weir"] and q.trailers == [("X-Kept", "1")]
+    assert not any(q.has(n) for n in ("x_user", "x_gone", "x-gone"))
+
+
 def test_c015_host_missing_repeated_or_malformed(front):
     values = [b"a/b", b"a b", b"a@b", b"[::1", b"a:99999", b"", b" ", b"a:65536", b"a:b", b"a:-1", b"a:+1",
               b"a:80:80", b"::1",
@@ -418,6 +439,13 @@ def test_c015_host_missing_repeated_or_malformed(front):
 def test_c015_legal_hosts_pass_unchanged(front, value):
     t = front.ask(get(host=b"Host: " + value + b"\r\n"))
     assert t.statuses == [200] and t.requests[0].all("host") == [value.decode().strip(" \t")]
+
+
+def test_c015_a_dot_at_the_end_of_a_host_is_the_same_name(front):
+    for value in (b"other.test.", b"OTHER.Test.:80"):
+        t = front.ask(get(host=b"Host: " + value + b"\r\n"))
+        assert (t.statuses, t.responses[0].body) == ([200], b"the other site") and not t.requests
+    assert front.ask(get(host=b"Host: .\r\n")).statuses == [200]
 
 
 def test_c015_http_1_0_without_host_goes_to_the_default_site(front):

@@ -16,6 +16,11 @@ sites = (
       { match = "= /exact"; respond = { status = 403; body = "rule"; }; },
       { match = "~ ^/hidden/.*$"; respond = { status = 403; body = "rule"; }; },
       { match = "~ ^/secret/"; respond = { status = 403; body = "rule"; }; },
+      { match = "~ ^/steps(/(a|b|ab))*$"; respond = { status = 403; body = "rule"; }; },
+      { match = "~ ^/search/(.*)$"; proxy = "@ORIGIN@"; rewrite = "/q?for=$1&from=$uri"; },
+      { match = "~ ^/moved(.*)$"; redirect = "/$1"; },
+      { match = "~ /slash$"; redirect = "$request_uri/"; },
+      { match = "= /meant"; redirect = "//other.test$uri"; },
       { match = "/refused/"; proxy = "@ORIGIN@"; deny = ( "0.0.0.0/0", "::/0" ); },
       { match = "/www/"; root = "top"; },
       { match = "/assets/"; root = "top"; },
@@ -172,6 +177,30 @@ def test_c030_where_two_readers_would_differ_a_backend_is_not_asked(front, targe
     """Encoded dots and slashes that change the result of dot resolution: routed decoded, forwarded raw, so refused."""
     t = front.ask(get(target), eof=2)
     assert t.statuses == [400] and not t.requests
+
+
+def test_c030_a_rule_that_takes_too_many_steps_is_not_passed_by(front):
+    assert front.ask(get(b"/steps/a/ab")).statuses == [403]
+    t = front.ask(get(b"/steps" + b"/ab" * 4000))
+    assert t.statuses == [500] and not t.requests
+    assert front.w.wait_error(r"REGEX_LIMIT: .* steps: ~ \^/steps\(/\(a\|b\|ab\)\)\*\$ while choosing a location")
+
+
+@pytest.mark.parametrize("path, sent", [
+    (b"a%26from=x", "a%26from=x"), (b"a&b=c;d", "a%26b=c%3Bd"), (b"a+b", "a%2Bb"), (b"a%20b", "a%20b"), (b"%3f%23", "%3F%23"),
+    (b"x%25", "x%25"), (b"a/b", "a/b")])
+def test_a_part_of_the_path_ends_no_parameter_of_a_rewritten_query(front, path, sent):
+    t = front.ask(get(b"/search/" + path))
+    assert [q.target for q in t.requests] == ["/q?for=%s&from=/search/%s" % (sent, sent)]
+
+
+@pytest.mark.parametrize("target, to", [
+    ("/moved/evil.test/x", "/evil.test/x"), ("/moved%2f%2fevil.test", "/evil.test"), ("/moved%5cevil.test", "/%5Cevil.test"),
+    ("//evil.test/slash", "/evil.test/slash/"), ("/\\evil.test/slash", "/evil.test/slash/"),
+    ("/\\/evil.test/slash", "/evil.test/slash/"), ("/x/slash", "/x/slash/"), ("/meant", "//other.test/meant")])
+def test_a_client_cannot_make_a_redirect_lead_to_another_host(front, target, to):
+    r = front.w.get(target)
+    assert (r.status, r.get("location")) == (301, to)
 
 
 def test_c035_malformed_escapes(front):

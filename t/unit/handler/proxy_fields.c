@@ -108,6 +108,18 @@ static void a_stranger_cannot_say_who_asks(void **state)
         "Host: h.test\r\n" OWN VIA);
 }
 
+static void another_spelling_for_cgi_passes_no_better(void **state)
+{
+    (void)state;
+    static const char *const text =
+        "GET / HTTP/1.1\r\nHost: h.test\r\nX_Forwarded-For: 1.1.1.1\r\nX_FORWARDED_PREFIX: /x\r\nContent_Length: 1\r\n"
+        "Proxy: x\r\nX_Real_IP: 1.1.1.1\r\nUser_Agent: y\r\nAuthorization_: z\r\n_: 1\r\n\r\n";
+    assert_string_equal(request(text), "Host: h.test\r\nUser_Agent: y\r\nAuthorization_: z\r\n_: 1\r\n" OWN VIA);
+    facts.is_verified = true;
+    assert_string_equal(request("GET / HTTP/1.1\r\nHost: h.test\r\nAuthorization: a\r\nA: b\r\n\r\n"),
+                        "Host: h.test\r\nA: b\r\n" OWN VIA);
+}
+
 static void a_trusted_peer_is_continued(void **state)
 {
     (void)state;
@@ -289,6 +301,7 @@ int main(void)
         T(the_connections_own_fields_stay),
         T(what_weir_says_cannot_be_nominated_away),
         T(a_stranger_cannot_say_who_asks),
+        T(another_spelling_for_cgi_passes_no_better),
         T(a_trusted_peer_is_continued),
         T(the_client_of_forwarded_is_told_in_both_ways),
         T(addresses_of_every_kind),
