@@ -23,8 +23,13 @@ src_libconf_a_SOURCES = \
 	src/conf/load.h \
 	src/conf/location.c \
 	src/conf/mime_types.c \
+	src/conf/parts.c \
 	src/conf/print.c \
 	src/conf/print.h \
+	src/conf/print_out.h \
+	src/conf/print_rows.c \
+	src/conf/print_site.c \
+	src/conf/print_upstream.c \
 	src/conf/scope.c \
 	src/conf/settings.c \
 	src/conf/settings.h \

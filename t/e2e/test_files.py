@@ -388,6 +388,7 @@ def test_own_media_types(weir):
     assert types() == ["text/x-own; charset=utf-8", "application/x-css", "image/png"]
     w.write("mime.types", "application/x-own own")
     w.reload()
+    assert "generation 2: 1 top-level setting group changed" in w.errors()
     assert types() == ["application/x-own", "text/css; charset=utf-8", "image/png"]  # the cache knows no better
     w.write("mime.types", "types { oops")
     w.reload(refused=True)
