@@ -10,6 +10,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -45,6 +47,21 @@ bool check_exists(const struct value *v, struct str path)
     if ((v->ld->flags & CONF_NO_FILES) || faccessat(AT_FDCWD, z.p, R_OK, AT_EACCESS) == 0)
         return true;
     return check_missing(v, path, "a file or folder that can be read", errno);
+}
+
+bool check_user(const struct value *v, struct str user)
+{
+    if ((v->ld->flags & CONF_NO_FILES) || v->ld->is_replay)
+        return true;
+    ptrdiff_t colon = str_chr(user, ':', 0);
+    struct str name = load_dup(v->ld, colon < 0 ? user : str_take(user, (size_t)colon));
+    struct str group = colon < 0 ? STR_NONE : load_dup(v->ld, str_skip(user, (size_t)colon + 1));
+    const char *kind = getpwnam(name.p) == NULL ? "user" : colon >= 0 && getgrnam(group.p) == NULL ? "group" : NULL;
+    if (kind == NULL)
+        return true;
+    diag_bad(v, "there is no %s \"%.*s\"; expected \"user\" or \"user:group\" of this machine", kind,
+             STR_ARG(kind[0] == 'u' ? name : group));
+    return false;
 }
 
 bool check_bundle(const struct value *v, struct str path)

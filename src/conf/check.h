@@ -14,6 +14,8 @@ bool check_bundle(const struct value *v, struct str path);
 /* Says that something is not there, or is not what was expected; false, so that a reader can return it. A text that
  * was served before is let through with a warning: true. */
 bool check_missing(const struct value *v, struct str path, const char *what, int error);
+/* The user, and the group behind a ':', of `user`. */
+bool check_user(const struct value *v, struct str user);
 /* The folder of a file that will be written. */
 bool check_parent(const struct value *v, struct str path);
 

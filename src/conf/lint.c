@@ -154,6 +154,10 @@ static bool name_fatal(struct lint *l, const char *open)
                           line_of(l, open));
     if (word.n == 0)
         return lint_fatal(l, l->p, "found `%.1s` where a setting's name was expected", l->p);
+    for (size_t i = 0; i < word.n; i++) /* a no-break space is seen by nobody */
+        if ((unsigned char)word.p[i] >= 0x80)
+            return lint_fatal(l, l->p, "`%.*s` cannot be a name; it has the byte 0x%02x, expected only ASCII",
+                              (int)(word.n < 60 ? word.n : 60), word.p, (unsigned char)word.p[i]);
     return lint_fatal(l, l->p,
                       "`%.*s` cannot be a name; a name begins with a letter and has only letters, digits, - and _",
                       (int)(word.n < 60 ? word.n : 60), word.p);
@@ -229,7 +233,7 @@ static bool read_settings(struct lint *l, const char *open)
             return name_fatal(l, open);
         while (l->p < l->end && is_name_part(*l->p))
             l->p++;
-        if (l->p < l->end && strchr("./@$%&+?!~|", *l->p)) {
+        if (l->p < l->end && (strchr("./@$%&+?!~|", *l->p) || (unsigned char)*l->p >= 0x80)) {
             l->p = start;
             return name_fatal(l, open);
         }

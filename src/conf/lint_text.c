@@ -212,6 +212,12 @@ static bool is_float(struct str s)
 
 static enum lint_type word_fatal(struct lint *l, const char *start, struct str word)
 {
+    size_t n = (size_t)(l->end - start);
+    if (n > 2 && str_eq(word, STR("$")) && start[1] == '{') { /* ${NAME} */
+        for (n = 2; start + n < l->end && !strchr(" \t\r\n;}", start[n]);)
+            n++;
+        word = str_of(start, n + (start + n < l->end && start[n] == '}'));
+    }
     struct str path = lint_path(l), w = shown(word);
     l->p = start;
     static const char *const yes[] = { "on", "yes", "enabled" }, *const no[] = { "off", "no", "none", "disabled" };
@@ -226,6 +232,8 @@ static enum lint_type word_fatal(struct lint *l, const char *start, struct str w
         (void)lint_fatal(l, start, "%.*sunquoted word `%.*s`; expected %s", STR_ARG(path), STR_ARG(w), instead);
     else if (word.p[0] == '\'')
         (void)lint_fatal(l, start, "%.*sa single quote; expected a text in double quotes", STR_ARG(path));
+    else if (str_starts(word, STR("\xe2\x80"))) /* U+2018 to U+201F */
+        (void)lint_fatal(l, start, "%.*sa typographic quote; expected the plain \"", STR_ARG(path));
     else
         (void)lint_fatal(l, start, "%.*sunquoted word `%.*s`; expected \"%.*s\"", STR_ARG(path), STR_ARG(w),
                          STR_ARG(w));

@@ -35,6 +35,36 @@ static bool compile(const struct value *v, struct location_conf *location)
     return true;
 }
 
+static bool has_escape(struct str s)
+{
+    for (size_t i = 0; i + 2 < s.n; i++)
+        if (s.p[i] == '%' && hex_value(s.p[i + 1]) >= 0 && hex_value(s.p[i + 2]) >= 0)
+            return true;
+    return false;
+}
+
+static bool has_text(struct str s, const char *text)
+{
+    return s.n > 0 && memmem(s.p, s.n, text, strlen(text)) != NULL;
+}
+
+/* Paths are compared decoded, with their dots resolved, slashes merged and without the query: says what none can have. */
+static void warn_of_pattern(const struct value *v, const struct location_conf *location)
+{
+    struct str p = location->pattern, found = value_show(v);
+    bool is_exact = location->kind == MATCH_EXACT;
+    bool has_dots = has_text(p, "/./") || has_text(p, "/../") ||
+        (is_exact && (str_ends(p, STR("/.")) || str_ends(p, STR("/.."))));
+    if (has_escape(p))
+        diag_warn(v, "found %.*s, but a path is decoded before it is compared; expected the characters themselves",
+                  STR_ARG(found));
+    if (has_dots || has_text(p, "//"))
+        diag_warn(v, "found %.*s, but . and .. are resolved and // is / before a path is compared; expected it so",
+                  STR_ARG(found));
+    if (str_chr(p, '?', 0) >= 0)
+        diag_warn(v, "found %.*s, but a path is compared without its query; expected it without ?", STR_ARG(found));
+}
+
 bool read_match(const struct value *v)
 {
     struct location_conf *location = v->t->part;
@@ -64,6 +94,7 @@ bool read_match(const struct value *v)
         return compile(v, location);
     if (rest.n == 0 || rest.p[0] != '/')
         return diag_bad_type(v);
+    warn_of_pattern(v, location);
     return true;
 }
 

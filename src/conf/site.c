@@ -16,13 +16,21 @@ static bool is_host(struct str s)
     for (size_t i = 0; i < s.n; i++) {
         char c = s.p[i];
         bool is_plain =
-            (c >= 'a' && c <= 'z') || is_digit(c) || c == '-' || c == '_' || c == '.' || (unsigned char)c >= 0x80;
+            (c >= 'a' && c <= 'z') || is_digit(c) || c == '-' || c == '_' || c == '.';
         if (!is_plain && !(s.p[0] == '[' && (c == '[' || c == ']' || c == ':')))
             return false;
         if (c == '.' && (i == 0 || s.p[i - 1] == '.'))
             return false;
     }
     return s.n > 0 && s.n <= 255;
+}
+
+static bool is_ascii(struct str s)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if ((unsigned char)s.p[i] >= 0x80)
+            return false;
+    return true;
 }
 
 static bool read_name(const struct value *v, struct server_name *name)
@@ -50,7 +58,9 @@ static bool read_name(const struct value *v, struct server_name *name)
     } else if (is_host(host)) {
         *name = (struct server_name){ .name = host };
         return true;
-    } else if (str_chr(host, ':', 0) > 0)
+    } else if (!is_ascii(host))
+        diag_bad(v, "found %.*s; expected the name as clients send it, in ASCII (\"xn--...\")", STR_ARG(found));
+    else if (str_chr(host, ':', 0) > 0)
         diag_bad(v, "found %.*s; expected a name without port", STR_ARG(found));
     else
         diag_bad(v, "found %.*s; expected %s", STR_ARG(found), type_expected[TYPE_NAMES]);

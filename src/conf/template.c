@@ -54,7 +54,7 @@ static struct str member_name(struct load *ld, enum var_id id, struct str rest)
     return str_of(name, rest.n);
 }
 
-static bool unknown_var(const struct value *v, struct str name)
+static void unknown_var(const struct value *v, struct str name)
 {
     struct nearest nearest;
     nearest_init(&nearest, name);
@@ -67,11 +67,10 @@ static bool unknown_var(const struct value *v, struct str name)
         diag_bad(v, "no variable $%.*s; did you mean $%.*s?", STR_ARG(name), STR_ARG(nearest.best));
     else
         diag_bad(v, "no variable $%.*s; expected one of those in proxy.conf(5), or $$ for a dollar", STR_ARG(name));
-    return false;
 }
 
-/* At a '$' (text.p[0]); how much was read, 0: an error was said. */
-static size_t read_var(const struct value *v, struct str text, struct template_piece *piece)
+/* At a '$' (text.p[0]); how much was read. *ok becomes false if it is no variable, which was said. */
+static size_t read_var(const struct value *v, struct str text, struct template_piece *piece, bool *ok)
 {
     if (text.n > 1 && text.p[1] == '$') {
         *piece = (struct template_piece){ VAR_LITERAL, str_take(text, 1) };
@@ -88,7 +87,8 @@ static size_t read_var(const struct value *v, struct str text, struct template_p
     enum var_id id;
     if (!var_find(name, &id, &rest)) {
         unknown_var(v, str_take(name, 60));
-        return 0;
+        *ok = false;
+        return n;
     }
     *piece = (struct template_piece){ id, rest.n > 0 ? member_name(v->ld, id, rest) : STR_NONE };
     return n;
@@ -110,13 +110,10 @@ bool template_compile(const struct value *v, struct str text, struct template *o
         return false;
     }
     struct template_piece *pieces = load_array(v->ld, struct template_piece, 2 * n_dollars + 1);
+    bool ok = true;
     for (size_t i = 0; i < text.n;) {
         if (text.p[i] == '$') {
-            size_t read = read_var(v, str_skip(text, i), &pieces[n]);
-            if (read == 0)
-                return false;
-            n++;
-            i += read;
+            i += read_var(v, str_skip(text, i), &pieces[n++], &ok);
             continue;
         }
         ptrdiff_t dollar = str_chr(text, '$', i);
@@ -125,7 +122,7 @@ bool template_compile(const struct value *v, struct str text, struct template *o
         i = stop;
     }
     *out = (struct template){ .pieces = pieces, .n = n, .source = text };
-    return true;
+    return ok;
 }
 
 struct str template_var_name(enum var_id id)

@@ -360,6 +360,8 @@ static bool read_ruled_text(const struct value *v)
         is_right = !has_control(text) && text.n > 0;
     if (!is_right)
         return diag_bad_type(v);
+    if (setting_id(v->row) == SET_top_user && !check_user(v, text))
+        return false;
     set_text(v, text);
     return true;
 }

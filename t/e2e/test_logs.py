@@ -139,10 +139,10 @@ def test_a_log_that_cannot_be_opened_ends_the_start(weir, setting):
 
 
 def test_errors_of_the_start_appear_on_stderr_beside_the_error_log(weir):
-    w = weir('error_log = "e.log"; user = "no-such-user"; ' + SITE, files=FILES, wait=False)
+    w = weir('error_log = "e.log"; sites = ( { listen = "192.0.2.1:8080"; root = "public"; } );', files=FILES, wait=False)
     w.expect_exit = (1,)
     assert w.wait_exit() == 1
-    assert 'there is no user "no-such-user"' in w.errors()
+    assert "192.0.2.1:8080" in w.errors()
 
 
 # --- rotation ---

@@ -146,12 +146,11 @@ def test_root_without_a_user_is_warned_once(weir):
     assert w.errors().count("running as root: set `user`") == 1
 
 
-@pytest.mark.root
-def test_a_user_that_does_not_exist_ends_the_start(weir):
-    w = weir('user = "no-such-user"; ' + PLAIN, files=FILES, wait=False)
-    w.expect_exit = (1,)
-    assert w.wait_exit() == 1
-    assert 'there is no user "no-such-user"' in w.errors()
+def test_a_user_or_group_that_does_not_exist_is_an_error_of_the_configuration(weir):
+    w = weir(PLAIN, files=FILES)
+    for user, kind in (("no-such-user", "user"), ("root:no-such-group", "group")):
+        w.reload('user = "%s"; ' % user + PLAIN, refused=True)
+        assert 'proxy.conf:1: user: there is no %s "no-such-%s"; expected "user" or' % (kind, kind) in w.errors()
 
 
 def test_the_service_manager_is_told(weir, tmp_path):

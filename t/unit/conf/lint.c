@@ -66,6 +66,32 @@ static void caret_and_cause(void **state)
                                 "    ^\n");
 }
 
+/* What an editor, or a habit from a shell, makes of names and values. */
+static void odd_words(void **state)
+{
+    (void)state;
+    refuses("w\xc3\xb6rkers = 1;\n",
+            "t.conf:1: `w\xc3\xb6rkers` cannot be a name; it has the byte 0xc3, expected only ASCII\n"
+            "    w\xc3\xb6rkers = 1;\n"
+            "    ^\n");
+    refuses("workers\xc2\xa0= 1;\n", /* a no-break space */
+            "t.conf:1: `workers\xc2\xa0` cannot be a name; it has the byte 0xc2, expected only ASCII\n"
+            "    workers\xc2\xa0= 1;\n"
+            "    ^\n");
+    refuses("user = \xe2\x80\x9cw\xe2\x80\x9d;\n", "t.conf:1: user: a typographic quote; expected the plain \"\n"
+                                                   "    user = \xe2\x80\x9cw\xe2\x80\x9d;\n"
+                                                   "           ^\n");
+    refuses("user = ${NAME};\n", "t.conf:1: user: unquoted word `${NAME}`; expected \"${NAME}\"\n"
+                                 "    user = ${NAME};\n"
+                                 "           ^\n");
+    refuses("user = ${NAME;\n}", "t.conf:1: user: unquoted word `${NAME`; expected \"${NAME\"\n"
+                                 "    user = ${NAME;\n"
+                                 "           ^\n");
+    refuses("user = ${", "t.conf:1: user: unquoted word `$`; expected \"$\"\n"
+                         "    user = ${\n"
+                         "           ^\n");
+}
+
 static void open_ends(void **state)
 {
     (void)state;
@@ -274,6 +300,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_syntax),
         cmocka_unit_test(caret_and_cause),
+        cmocka_unit_test(odd_words),
         cmocka_unit_test(open_ends),
         cmocka_unit_test(silent_misreadings),
         cmocka_unit_test(second_of_two),

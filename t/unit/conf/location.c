@@ -223,6 +223,20 @@ static void never_matching(void **state)
     warns(AT("{ match = \"^~ /packages\"; respond = 200; },\n{ match = \"~ ^/packages/.*\\.js$\"; respond = 200; }"),
           "t.conf:2: warning: location \"~ ^/packages/.*\\.js$\" never matches: a `^~` prefix takes all of its paths "
           "(t.conf:1)\n");
+    warns(AT("{ match = \"/a%20b\"; respond = 200; }, { match = \"^~ /b//c\"; respond = 200; }, { match = \"/d?e=1\"; "
+             "respond = 200; }, { match = \"/f/../g\"; respond = 200; }, { match = \"= /h/.\"; respond = 200; }"),
+          "t.conf:1: warning: sites.locations[0].match: found \"/a%20b\", but a path is decoded before it is compared; "
+          "expected the characters themselves\n"
+          "t.conf:1: warning: sites.locations[1].match: found \"^~ /b//c\", but . and .. are resolved and // is / before "
+          "a path is compared; expected it so\n"
+          "t.conf:1: warning: sites.locations[2].match: found \"/d?e=1\", but a path is compared without its query; "
+          "expected it without ?\n"
+          "t.conf:1: warning: sites.locations[3].match: found \"/f/../g\", but . and .. are resolved and // is / before "
+          "a path is compared; expected it so\n"
+          "t.conf:1: warning: sites.locations[4].match: found \"= /h/.\", but . and .. are resolved and // is / before a "
+          "path is compared; expected it so\n");
+    warns(AT("{ match = \"/100%\"; respond = 200; }, { match = \"/.a/..b/.\"; respond = 200; }, { match = \"~ ^/a%20//?\"; "
+             "respond = 200; }"), "");
     /* Not so: other paths, another case, a longer prefix below, an alternative. */
     static const char *const fine[] = {
         AT("{ match = \"^~ /packages\"; respond = 200; }, { match = \"~ ^/packs?/x\"; respond = 200; }"),

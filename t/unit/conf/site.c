@@ -80,6 +80,9 @@ static void bad_names(void **state)
             "t.conf:1: sites.names[5]: found \"www.*\"; expected host names (\"example.com\", \"*.example.com\")\n"
             "t.conf:1: sites.names[6]: found 5; expected host names (\"example.com\", \"*.example.com\")\n"
             "t.conf:1: sites.names[7]: found \"a..b\"; expected host names (\"example.com\", \"*.example.com\")\n");
+    refuses("sites = { listen = \"80\"; respond = 200; names = \"b\xc3\xbc.test\"; };",
+            "t.conf:1: sites.names: found \"b\\xC3\\xBC.test\"; expected the name as clients send it, in ASCII "
+            "(\"xn--...\")\n");
 }
 
 static void twice(void **state)

@@ -60,6 +60,8 @@ static void errors(void **state)
     refused("/$0", "no variable $0; expected one of those in proxy.conf(5), or $$ for a dollar");
     refused("", "no place to go; expected a URL such as \"https://$host$request_uri\"");
     refused("/a\\r\\nX: y", "a line break or control character in it; expected a single line");
+    refused("/$hots$uri$ur", "no variable $hots; did you mean $host?\n"
+                             "t.conf:1: sites.locations.redirect: no variable $ur; did you mean $uri?");
     /* A family needs a name. */
     refused("/$arg_", "no variable $arg_; did you mean $args?");
 }
