@@ -179,18 +179,41 @@ static void check_template(const struct value *v, const struct location_conf *lo
         (void)pcre2_pattern_info(location->regex, PCRE2_INFO_CAPTURECOUNT, &has);
     unsigned wants = template_captures(t);
     if (wants > has && location->kind == MATCH_REGEX)
-        diag_bad(v, "%s names $%u, but the match has only %u groups in parentheses", who, wants, has);
+        diag_bad(v, "%s names $%u, but the match has only %u group%s in parentheses", who, wants, has,
+                 has == 1 ? "" : "s");
     else if (wants > has)
         diag_bad(v, "%s names $%u, but only a match by regular expression captures anything", who, wants);
 }
 
-static void check_captures(const struct value *v, const struct location_conf *location, bool own_rewrite)
+/* Its own rules: those of the site are for all locations, whatever each captures. */
+static void check_headers(const struct value *v, const struct location_conf *location, const char *setting,
+                          const struct header_rule *rules, unsigned n, const struct header_rule *outer,
+                          unsigned n_outer)
 {
+    for (unsigned i = 0; i < n; i++) {
+        bool is_inherited = false;
+        for (unsigned j = 0; j < n_outer; j++)
+            is_inherited |= rules[i].values == outer[j].values;
+        struct str who =
+            load_printf(v->ld, "%s.%.*s", rules[i].append ? "add_response_headers" : setting, STR_ARG(rules[i].name));
+        for (unsigned j = 0; j < rules[i].n_values && !is_inherited; j++)
+            check_template(v, location, who.p, &rules[i].values[j]);
+    }
+}
+
+static void check_captures(const struct value *v, const struct location_conf *location, const struct scope_conf *site,
+                           bool own_rewrite)
+{
+    const struct scope_conf *s = &location->s;
     for (unsigned i = 0; i < location->n_actions; i++)
         if (location->actions[i]->kind == ACTION_REDIRECT)
             check_template(v, location, "redirect", &location->actions[i]->u.redirect.to);
     if (own_rewrite)
-        check_template(v, location, "rewrite", &location->s.rewrite);
+        check_template(v, location, "rewrite", &s->rewrite);
+    check_headers(v, location, "request_headers", s->request_headers, s->n_request_headers, site->request_headers,
+                  site->n_request_headers);
+    check_headers(v, location, "response_headers", s->response_headers, s->n_response_headers, site->response_headers,
+                  site->n_response_headers);
 }
 
 static void finish_strip(const struct value *v, struct location_conf *location, bool is_own)
@@ -224,7 +247,7 @@ static void read_location(const struct value *v, struct location_conf *location,
     scope_read(ld, v->s, &t);
     choose_actions(v, location, &own, site_target->actions, written[SET_files_index] != NULL);
     take_upstream_timeouts(ld, location, written);
-    check_captures(v, location, written[SET_body_rewrite] != NULL);
+    check_captures(v, location, site_target->scoped, written[SET_body_rewrite] != NULL);
     finish_strip(v, location, written[SET_body_strip_prefix] != NULL);
 }
 
@@ -257,7 +280,7 @@ static void add_implicit(struct load *ld, struct site_conf *site, struct locatio
     /* The implicit location says nothing itself: the upstream wins over the site. */
     static config_setting_t *const nothing[SET_COUNT];
     take_upstream_timeouts(ld, location, nothing);
-    check_captures(site_value, location, site_target->written[SET_body_rewrite] != NULL);
+    check_captures(site_value, location, site_target->scoped, site_target->written[SET_body_rewrite] != NULL);
     finish_strip(site_value, location, false);
 }
 

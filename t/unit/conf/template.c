@@ -72,10 +72,15 @@ static void captures(void **state)
     const struct template *t;
     struct loaded l = load_template("/$2", &t);
     assert_string_equal(
-        l.said, "t.conf:1: sites.locations: redirect names $2, but the match has only 1 groups in parentheses\n");
+        l.said, "t.conf:1: sites.locations: redirect names $2, but the match has only 1 group in parentheses\n");
     unload(&l);
     refuses("sites = { listen = \"80\"; redirect = \"/$1\"; };",
             "t.conf:1: sites: redirect names $1, but only a match by regular expression captures anything\n");
+    refuses(
+        "sites = { listen = \"80\"; response_headers = { A = \"$1\"; }; locations = { match = \"/a/\"; respond = 200;\n"
+        "request_headers = { B = ( \"b\", \"$1\" ); }; }; };",
+        "t.conf:1: sites.locations: request_headers.B names $1, but only a match by regular expression captures "
+        "anything\n");
 }
 
 static void bounded(void **state)
