@@ -46,7 +46,11 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "suites", "common"))
 sys.path.insert(0, HERE)
 
+import wire  # noqa: E402
 from harness import apps, backends, server, util  # noqa: E402
+
+# How long at_eof() waits where a test does not say: half a second is short for a sanitized server on a busy machine.
+wire.Conn.at_eof.__defaults__ = (util.scaled(2),)
 
 LONG = os.environ.get("WEIR_LONG") == "1"
 

@@ -12,7 +12,7 @@ STAND_IN = """#!/usr/bin/python3
 import http.server, os, re, signal, sys, time
 port = int(re.search(r'listen = "127.0.0.1:([0-9]+)"', open(sys.argv[3]).read()).group(1))
 signal.signal(signal.SIGINT, lambda *_: os._exit(int(os.environ.get("STAND_IN_EXIT", "0"))))
-print(os.environ.get("STAND_IN_SAYS", "ready"), file=sys.stderr, flush=True)
+print(os.environ.get("STAND_IN_SAYS", "ready"), "generation 1: ", sep="\\n", file=sys.stderr, flush=True)
 if os.environ.get("STAND_IN_LEAKS") and os.fork() == 0:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     time.sleep(60)

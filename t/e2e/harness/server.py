@@ -94,12 +94,14 @@ class Weir:
         text = re.sub(r"@([A-Z][A-Z0-9_]*)@", value, conf)
         if not re.search(r"\bcontrol\s*=", text):  # at the end: line numbers stay
             text += '\ncontrol = "control.sock";\n'
+        self.text = text
         self.write("proxy.conf", text)
         return text
 
     # --- life ---
 
     def start(self, args=(), wait=True):
+        before = len(self.errors()) if os.path.exists(self.error_path) else 0
         with open(self.error_path, "ab") as err, open(self.access_path, "ab") as out:
             self.proc = subprocess.Popen([BIN, "run", "-c", self.conf_path, *args], stdin=subprocess.DEVNULL,
                                          stdout=out, stderr=err, cwd=self.dir,
@@ -107,10 +109,13 @@ class Weir:
         if wait:
             for port in self.ports.values():
                 util.wait_for("weir listens on %d" % port, 10, lambda: self._up(port))
+            if not re.search(r"\b(error_log|log_level|user)\b", self.text):  # the addresses are bound before it serves
+                util.wait_for("weir serves", 10, lambda: self._up(None) and re.search(
+                    r"generation \d+: ", self.errors()[before:]))
 
     def _up(self, port):
         assert self.proc.poll() is None, "weir ended at once, exit %s:\n%s" % (self.proc.returncode, self.errors())
-        return util.listening("127.0.0.1", port)
+        return port is None or util.listening("127.0.0.1", port)
 
     @property
     def port(self):
