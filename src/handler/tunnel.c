@@ -307,6 +307,8 @@ bool tunnel_start(struct proxy_loop *loop, struct request *r, struct upstream_co
     (void)ws_frames_feed(&t->from_server, early, false);
     if (!side_open(&uc->c, &t->client, early) || !side_open(&t->client, &uc->c, up.early))
         tunnel_close(t);
+    else if (up.has_ended) /* a half-close, as it may come at any time: the FIN goes on behind what came before it */
+        side_ended(t, &t->client);
     return true;
 }
 

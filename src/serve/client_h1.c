@@ -190,7 +190,7 @@ static void h1_interim(struct request *r, uint16_t status, const struct fields *
 static bool h1_upgrade(struct request *r, struct upgraded *out)
 {
     struct client *c = client_of(r);
-    if (c->gone || c->eof || r->head_sent)
+    if (c->gone || r->head_sent)
         return false;
     struct str head = h1_write_response(&r->arena, r->resp.status, r->resp.reason, r->resp.block, &r->resp.fields);
     char *early = c->pending.n > 0 ? arena_alloc(&r->arena, (size_t)c->pending.n) : NULL;
@@ -207,6 +207,7 @@ static bool h1_upgrade(struct request *r, struct upgraded *out)
         buf_skip(&c->pending, &r->w->loop->blocks, piece.n);
     }
     out->early = str_of(early, n);
+    out->has_ended = c->eof;
     r->head_bytes_sent = head.n;
     r->head_sent = r->ended = r->drained = true;
     out->fd = conn_detach(&c->conn, &out->unsent);

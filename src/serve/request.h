@@ -31,6 +31,7 @@ struct upgraded {
     int fd;
     struct str early;   /* bytes of the client after its head; in the request's arena */
     struct buf unsent;  /* bytes the kernel has not taken yet, the 101 head among them; owned by the callee */
+    bool has_ended;     /* the client will send nothing more: its FIN has been read */
 };
 
 /* The way back to a client. client_h1 is the first, a memory client the second. */

@@ -303,6 +303,27 @@ def test_a_half_close_passes_on_behind_the_bytes_before_it(weir, raw_backend):
     assert got[0].endswith(b"a" * 100000)
 
 
+@pytest.mark.parametrize("early", [b"", b"early"])
+def test_a_half_close_behind_the_handshake_is_one(weir, raw_backend, early):
+    go, left = threading.Event(), []
+
+    def script(conn):
+        conn.head()
+        go.wait(5)
+        conn.send(switch() + b"one")
+        left.append(conn.wait_close(5))
+        conn.send(b"two" + conn.received.split(b"\r\n\r\n")[1])
+    w = weir(HOUR, B=raw_backend(script).addr)
+    c = w.connect()
+    c.send(ask() + early)
+    c.half_close()
+    go.set()
+    assert c.response().status == 101
+    assert exactly(c, 6 + len(early)) == b"onetwo" + early
+    assert c.at_eof() and left == [True]
+    assert w.wait_access('"GET /ws HTTP/1.1" 101 ')
+
+
 @pytest.mark.parametrize("how", ["fin", "rst"])
 def test_the_servers_end_reaches_the_client(weir, raw_backend, how):
     def script(conn):
