@@ -118,6 +118,11 @@ static void switch_protocol(struct proxy *p, struct str early)
         refuse_fields(p, result);
         return;
     }
+    /* Others may have been faster since this server was chosen. Nothing of its answer is in the client's yet. */
+    if (!server_take_tunnel(t->server)) {
+        proxy_failed(p, FAIL_NO_SERVER, 0, "max_tunnels are open");
+        return;
+    }
     r->resp.status = 101;
     r->resp.reason = t->in.head.reason;
     r->resp.fields = answer.fields;
@@ -128,10 +133,6 @@ static void switch_protocol(struct proxy *p, struct str early)
     t->head_ms = p->loop->w->loop->now_ms;
     struct upstream_conn *uc = t->uc;
     deadline_clear(&uc->deadline);
-    if (!server_take_tunnel(t->server)) {
-        proxy_failed(p, FAIL_NO_SERVER, 0, "max_tunnels are open");
-        return;
-    }
     if (!tunnel_start(p->loop, r, uc, early)) {
         atomic_fetch_sub_explicit(&t->server->tunnels, 1, memory_order_release);
         proxy_failed(p, FAIL_CLIENT_ABORTED, 0, NULL);

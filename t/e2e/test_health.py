@@ -321,3 +321,21 @@ def test_max_tunnels(weir, raw_backend):
     open_ones[0].close()
     util.wait_for("it has ended", 5, lambda: sum(s["tunnels"] for s in servers(w).values()) == 1)
     test_tunnel.opened(w).close()
+
+
+def test_a_handshake_that_comes_too_late_for_max_tunnels(weir, raw_backend):
+    """Both were under way when the last place was taken: whoever is second gets an error, and nothing of the 101."""
+    both = threading.Barrier(2)
+
+    def script(conn):
+        conn.head()
+        both.wait(5)
+        conn.send(test_tunnel.switch(b"Set-Cookie: a=b"))
+        conn.wait_close(5)
+    w = weir(CONF % (1, '"@A@"', "max_tunnels = 1;"), A=raw_backend(script).addr)
+    clients = [w.connect() for _ in range(2)]
+    for c in clients:
+        c.send(test_tunnel.ask())
+    got = {r.status: r for r in [c.response() for c in clients]}
+    assert sorted(got) == [101, 503] and got[503].reason == b"Service Unavailable"
+    assert not (got[503].has("upgrade") or got[503].has("set-cookie") or got[503].has("sec-websocket-accept"))
