@@ -61,16 +61,17 @@ static void append(struct arena *a, struct str *list, struct str item)
         *list = both;
 }
 
-void proxy_note(struct proxy *p, uint16_t status)
+void proxy_note(struct proxy *p, uint16_t otherwise)
 {
     struct request *r = p->r;
     const struct proxy_try *t = &p->t;
+    uint16_t status = t->head_ms != 0 ? t->in.head.status : otherwise;
     const struct access_log_conf *log = r->s->access_log;
     if (log == NULL || log->format == LOG_FORMAT_COMBINED) /* which has no place for them */
         return;
     struct arena *a = &r->arena;
     uint64_t now = p->loop->w->loop->now_ms, start = t->start_ms;
-    append(a, &r->upstream_status, arena_printf(a, "%u", status));
+    append(a, &r->upstream_status, status > 0 ? arena_printf(a, "%u", status) : STR("-"));
     append(a, &r->upstream_connect_time, t->connected_ms ? proxy_seconds(a, t->connected_ms - start) : STR("-"));
     append(a, &r->upstream_header_time, t->head_ms ? proxy_seconds(a, t->head_ms - start) : STR("-"));
     append(a, &r->upstream_response_time, proxy_seconds(a, now - start));
@@ -386,8 +387,11 @@ static void proxy_abort(struct request *r)
     if (p == NULL)
         return;
     MAGIC_CHECK(p, PROXY_MAGIC);
-    if (!p->is_over)
-        end(p);
+    if (p->is_over)
+        return;
+    if (p->t.server != NULL)
+        proxy_note(p, 0);
+    end(p);
 }
 
 static void *proxy_open(struct worker *w)

@@ -111,12 +111,14 @@ struct proxy {
 void proxy_give_up(struct proxy *p, enum fail f, int error, const char *detail);
 /* The attempt has failed: another one, or the request fails. */
 void proxy_failed(struct proxy *p, enum fail f, int error, const char *detail);
+/* Could the request go out again, once, on a fresh connection, if this kept one has died? */
+bool proxy_may_replay(const struct proxy *p) MUST_USE;
 /* Lets go of connection, slot, place in the queue and timer. is_reusable: the connection may serve another request. */
 void proxy_release(struct proxy *p, bool is_reusable);
 /* ms as seconds, for the access log: "0.012"; in the arena. */
 struct str proxy_seconds(struct arena *a, uint64_t ms);
-/* A line of the lists for the access log. */
-void proxy_note(struct proxy *p, uint16_t status);
+/* The attempt's place in the lists for the access log. otherwise: the status, if the server has given none (0: "-"). */
+void proxy_note(struct proxy *p, uint16_t otherwise);
 
 /* proxy_wait.c */
 /* Sends the request to a server now, or when its turn comes. False: there is none that could serve it. */

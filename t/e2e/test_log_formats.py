@@ -58,6 +58,29 @@ def test_json_lines_parse_whatever_is_sent(weir, raw_backend, dead):
     assert len(bad) == 1 and bad[0]["method"] is None and bad[0]["failure"].startswith("BAD_")
 
 
+def test_what_each_server_gave_and_nothing_else(weir, raw_backend, dead):
+    """Not what the client got: a cut answer had its status, and a server that was not waited for has given none."""
+    def script(conn):
+        if b"/cut" in conn.head():
+            conn.send(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort")
+            return
+        conn.wait_close(5)
+    origin = raw_backend(script)
+    w = weir('''
+        workers = 1; access_log = { path = "own.log"; format = "$status $upstream_addr; $upstream_status; $upstream_connect_time"; };
+        upstreams = { two = { servers = ( "@DEAD@", "@ORIGIN@" ); }; };
+        sites = ( { listen = "127.0.0.1:@PORT@"; proxy = "two"; } );
+    ''', ORIGIN=origin.addr, DEAD=dead.addr)
+    conn = w.connect()
+    conn.send(b"POST /gone HTTP/1.1\r\nHost: h.test\r\nContent-Length: 9\r\n\r\nabc")
+    wait_for("the second server is asked", 5, origin.accepted)
+    conn.close(reset=True)
+    both = "%s, %s" % (dead.addr, origin.addr)
+    assert re.fullmatch(r"499 %s; 502, -; -, 0\.\d+" % both, lines(w.dir + "/own.log", 1)[0].decode())
+    assert not w.get("/cut").complete
+    assert re.fullmatch(r"200 (%s, )?%s; (502, )?200; .*" % (dead.addr, origin.addr), lines(w.dir + "/own.log", 2)[1].decode())
+
+
 def test_an_own_format_escapes_and_marks_what_is_empty(weir):
     w = weir('''
         workers = 1; access_log = { path = "own.log"; format = "$request_method|$status|$http_x_y|$arg_a|$upstream_addr|$$"; };
