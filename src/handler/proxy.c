@@ -144,6 +144,11 @@ static bool may_repeat(const struct proxy *p, enum fail f, bool was_sent, bool h
     }
 }
 
+bool proxy_may_replay(const struct proxy *p)
+{
+    return p->t.is_reused && may_repeat(p, FAIL_UPSTREAM_CLOSED_REUSED, p->t.is_connected, false);
+}
+
 void proxy_failed(struct proxy *p, enum fail f, int error, const char *detail)
 {
     struct proxy_try *t = &p->t;

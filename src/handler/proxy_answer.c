@@ -75,12 +75,23 @@ static uint64_t idle_limit(const struct proxy *p, const struct proxy_answer *ans
     return learnt > 0 ? learnt : POOL_IDLE_MS;
 }
 
+/* Is it what a server says when it gives up an idle connection (RFC 9110 §15.5.9)? Said of the request that was on its
+ * way meanwhile, it is the ordinary race, and no answer. */
+static bool is_idle_end(const struct proxy *p, const struct head *h)
+{
+    return h->status == 408 && !h->keep_alive && proxy_may_replay(p);
+}
+
 static void final_head(struct proxy *p)
 {
     struct request *r = p->r;
     struct proxy_try *t = &p->t;
     const struct head *h = &t->in.head;
     struct proxy_answer answer;
+    if (UNLIKELY(is_idle_end(p, h))) {
+        proxy_failed(p, FAIL_UPSTREAM_CLOSED_REUSED, 0, NULL);
+        return;
+    }
     bool has_trailers = h->body == BODY_CHUNKED && r->head->minor > 0;
     enum proxy_fields_result result = proxy_answer_fields(&r->arena, h, has_trailers, &answer);
     if (result != PROXY_FIELDS_OK) {

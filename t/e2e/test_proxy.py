@@ -110,6 +110,32 @@ http.createServer({ keepAliveTimeout: Number(process.env.KEEP) }, (q, a) => q.on
 """
 
 
+@pytest.mark.parametrize("method, close, status", [(b"GET", True, 200), (b"PUT", True, 200), (b"POST", True, 408),
+                                                   (b"GET", False, 408)])
+def test_c069_a_408_that_crossed_the_request_is_no_answer_to_it(weir, raw_backend, method, close, status):
+    def script(conn, n, got):
+        if conn.number == 1 and n == 2:
+            conn.send(b"HTTP/1.1 408 Request Timeout\r\n%sContent-Length: 0\r\n\r\n" % (b"Connection: close\r\n" * close))
+            conn.fin()
+            conn.wait_close()
+            return False
+        conn.send(OK)
+    b = raw_backend(counting(script))
+    w = weir(ONE, B=b.addr)
+    assert w.get("/x").status == 200
+    c = w.connect()
+    c.send(head(method, b"/p", b"Content-Length: 2") + b"hi")
+    assert c.response().status == status
+    c.send(head())
+    assert c.response().status == 200 and b.accepted() == 2
+
+
+def test_c069_a_408_on_a_fresh_connection_is_the_servers_answer(weir, raw_backend):
+    b = raw_backend(serve(b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"))
+    w = weir(ONE, B=b.addr)
+    assert w.get("/x").status == 408 and b.accepted() == 1
+
+
 @pytest.mark.parametrize("keep, rounds", [(300, 6), pytest.param(5000, 10, marks=pytest.mark.long)])
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_c069_c070_node_ends_a_kept_connection_in_the_very_moment(weir, node, keep, rounds, method):
