@@ -222,35 +222,48 @@ static void fail_bad(struct client *c)
     r->body_wanted = false;
 }
 
-/* Feeds the reader once. Returns the bytes taken. */
+/* Chunks that have come together go on together, or each byte of a client could cost a write: from the first of them,
+ * which the reader has just given, to where the bytes or the body end. They lie in a buffer of ours, their sizes between
+ * them. */
+static enum h1_event join_chunks(struct h1_read *reader, struct str s, size_t *used, struct str *piece)
+{
+    for (;;) {
+        size_t n;
+        enum h1_event event = h1_read_feed(reader, s.p + *used, s.n - *used, &n);
+        *used += n;
+        if (event != H1_BODY)
+            return event;
+        memmove((char *)(uintptr_t)piece->p + piece->n, reader->body.p, reader->body.n);
+        piece->n += reader->body.n;
+    }
+}
+
+/* Feeds the reader, up to the next thing that is to be done. Returns the bytes taken. */
 static size_t feed(struct client *c, struct str s)
 {
     struct exchange *x = c->x;
     struct request *r = c->r;
     size_t used = 0;
+    struct str piece = STR_NONE;
     enum h1_event event = h1_read_feed(&x->reader, s.p, s.n, &used);
+    bool is_last = false;
+    if (event == H1_BODY) {
+        piece = x->reader.body;
+        if (r->head->body == BODY_CHUNKED)
+            event = join_chunks(&x->reader, s, &used, &piece);
+        else
+            is_last = r->body_received + piece.n == r->head->length;
+    }
     COUNT_ADD(c->w->counters.bytes_in, used);
-    switch (event) {
-    case H1_MORE:
-        break;
-    case H1_HEAD:
+    if (event == H1_HEAD)
         head_is_complete(c);
-        break;
-    case H1_BODY: {
-        bool last = r->head->body == BODY_LENGTH && r->body_received + x->reader.body.n == r->head->length;
-        deliver(c, x->reader.body, last);
-        break;
-    }
-    case H1_END:
-        if (x->reader.trailers.n > 0)
-            r->trailers = &x->reader.trailers;
-        if (!r->body_complete)
-            deliver(c, STR_NONE, true);
-        break;
-    case H1_BAD:
+    if (event == H1_END && x->reader.trailers.n > 0)
+        r->trailers = &x->reader.trailers;
+    is_last |= event == H1_END;
+    if (piece.n > 0 || (is_last && !r->body_complete))
+        deliver(c, piece, is_last);
+    if (event == H1_BAD)
         fail_bad(c);
-        break;
-    }
     return used;
 }
 

@@ -7,7 +7,7 @@ import time
 import pytest
 from harness import util
 from harness.backends import serve
-from wire import Closed, Timeout
+from wire import Closed, Timeout, read_chunked
 
 ONE = """workers = 1; timeouts = { connect = "1s"; server = "1s"; send = "1s"; tunnel = "1s"; };
 sites = ( { listen = "127.0.0.1:@PORT@"; proxy = "@B@"; } );"""
@@ -606,6 +606,23 @@ def test_a_head_that_dribbles_is_read(weir, raw_backend):
     b = raw_backend(serve(*(answer[i:i + 1] for i in range(len(answer))), then="again"))
     r = weir(ONE, B=b.addr).get("/x")
     assert (r.body, r.get("x-a"), [i.status for i in r.interim], r.trailers) == (b"hello", "b", [103], [("X-T", "v")])
+
+
+def test_many_small_chunks_of_a_request_go_on_together(weir, raw_backend):
+    """Framed anew, so that a client's chunk of one byte costs no write of its own."""
+    body, got = b"0123456789" * 1000, []
+
+    def script(conn):
+        conn.head()
+        got.append(read_chunked(conn.rd, time.monotonic() + util.scaled(5)))
+        conn.send(OK)
+    w = weir(ONE, B=raw_backend(script).addr)
+    c = w.connect()
+    c.send(head(b"POST", b"/p", b"Transfer-Encoding: chunked") +
+           b"".join(b"1\r\n%c\r\n" % x for x in body) + b"0\r\nX-T: 1\r\n\r\n")
+    assert c.response().status == 200
+    data, trailers, sizes = got[0]
+    assert data == body and trailers == [("X-T", "1")] and len(sizes) < 100
 
 
 def test_many_small_chunks_in_one_read(weir, raw_backend):
