@@ -12,6 +12,7 @@
 #include "http/status.h"
 #include "registry.h"
 #include "serve/client_memory.h"
+#include "serve/route.h"
 #include "upstream/upstream.h"
 
 struct note {
@@ -30,7 +31,8 @@ struct notes {
 struct question {
     struct str method, authority, target;
     struct str headers; /* "Name: value\r\n" lines */
-    bool has_host;
+    struct str name;    /* of the site: of Host, else of the URL; lower case, empty: not named */
+    bool has_host, is_port_named;
     uint16_t port; /* 0: not named */
 };
 
@@ -99,8 +101,27 @@ static void print_answer(struct arena *a, const struct conf *conf, const struct 
         printf("%-12s Content-Length: %llu\n", "", (unsigned long long)answer->length);
 }
 
+static bool misuse(const char *what, struct str word)
+{
+    fprintf(stderr, "weir explain: %s \"%.*s\"\n", what, STR_ARG(word));
+    return false;
+}
+
+/* The name that chooses a site, as serve/request.c takes it from a request; a malformed one chooses none. */
+static void take_name(struct question *q, struct arena *a, struct str value)
+{
+    struct str name, copy;
+    uint16_t ignored;
+    if (!host_parse(str_trim(value), &name, &ignored) || (copy = arena_dup(a, name)).p == NULL)
+        return;
+    char *p = (char *)(uintptr_t)copy.p;
+    for (size_t i = 0; i < copy.n; i++)
+        p[i] = ascii_lower(p[i]);
+    q->name = copy.n > 1 && str_ends(copy, STR(".")) ? str_take(copy, copy.n - 1) : copy;
+}
+
 /* "http://host:port/path", "host:port/path" is not taken: a path begins with '/'. */
-static bool parse_url(struct question *q, struct str url)
+static bool parse_url(struct question *q, struct arena *a, struct str url)
 {
     if (str_starts(url, STR("http://")) || str_starts(url, STR("https://"))) {
         bool is_https = url.p[4] == 's';
@@ -109,21 +130,43 @@ static bool parse_url(struct question *q, struct str url)
         q->authority = slash < 0 ? rest : str_take(rest, (size_t)slash);
         q->target = slash < 0 ? STR("/") : str_skip(rest, (size_t)slash);
         if (!host_parse(q->authority, &name, &q->port))
-            return false;
+            return misuse("malformed host in", url);
+        if (!q->has_host)
+            take_name(q, a, q->authority);
+        q->is_port_named = q->port != 0;
         if (q->port == 0)
             q->port = is_https ? 443 : 80;
         return true;
     }
     q->target = url;
-    return url.n > 0 && (url.p[0] == '/' || str_eq(url, STR("*")));
+    return (url.n > 0 && (url.p[0] == '/' || str_eq(url, STR("*")))) || misuse("not a URL:", url);
 }
 
+static bool has_port(const struct listen_conf *listen, const struct question *q)
+{
+    return q->port > 0 && listen->endpoint.port == q->port;
+}
+
+static bool has_name(const struct listen_conf *listen, struct str name)
+{
+    return name.n > 0 &&
+           (map_get(&listen->names, name) != NULL || route_site(listen, name) != listen->default_site);
+}
+
+/* The first with the port of the question, which counts more, and with its name. */
 static const struct listen_conf *choose_listen(const struct conf *conf, const struct question *q)
 {
-    for (unsigned i = 0; q->port > 0 && i < conf->n_listens; i++)
-        if (conf->listens[i].endpoint.port == q->port)
-            return &conf->listens[i];
-    return &conf->listens[0];
+    const struct listen_conf *best = &conf->listens[0];
+    int best_score = 0;
+    for (unsigned i = 0; i < conf->n_listens; i++) {
+        const struct listen_conf *it = &conf->listens[i];
+        int score = 2 * has_port(it, q) + has_name(it, q->name);
+        if (score > best_score) {
+            best = it;
+            best_score = score;
+        }
+    }
+    return best;
 }
 
 static struct str request_text(struct arena *a, const struct question *q, const struct listen_conf *listen)
@@ -160,6 +203,8 @@ static int run_question(const struct conf *conf, struct snapshot *snapshot, cons
     }
     struct str text = request_text(&notes.arena, q, listen);
     printf("%-12s %.*s %.*s\n", "request", STR_ARG(q->method), STR_ARG(q->target));
+    if (q->is_port_named && !has_port(listen, q))
+        printf("%-12s nothing listens on port %u; answered as on another address\n", "note", q->port);
     print_line(&notes.arena, conf, "listen", listen->text, listen->where);
     if (!client_memory_run(w, listen, text, &peer, &notes.trace, &answer))
         printf("%-12s the head of this request is refused\n", "note");
@@ -189,8 +234,11 @@ static bool add_header(struct question *q, struct arena *a, struct str line)
 {
     ptrdiff_t colon = str_chr(line, ':', 0);
     if (colon <= 0 || !is_token(str_take(line, (size_t)colon)) || !is_field_value(line))
-        return false;
-    q->has_host |= str_eq_nocase(str_take(line, (size_t)colon), STR("host"));
+        return misuse("not a header field:", line);
+    if (str_eq_nocase(str_take(line, (size_t)colon), STR("host"))) {
+        q->has_host = true;
+        take_name(q, a, str_skip(line, (size_t)colon + 1));
+    }
     q->headers = arena_printf(a, "%.*s%.*s\r\n", STR_ARG(q->headers), STR_ARG(line));
     return true;
 }
@@ -211,12 +259,12 @@ static bool parse_question(int argc, char **argv, struct question *q, struct are
         } else if (n < 2 && word.n > 0 && word.p[0] != '-')
             words[n++] = word;
         else
-            return false;
+            return misuse(word.n > 0 && word.p[0] == '-' ? "unknown option, or nothing behind it:" : "one word too many:", word);
     }
     if (n == 0)
         return false;
     q->method = n == 2 ? words[0] : STR("GET");
-    return is_token(q->method) && parse_url(q, words[n - 1]);
+    return (is_token(q->method) || misuse("not a method:", q->method)) && parse_url(q, a, words[n - 1]);
 }
 
 int cli_explain(int argc, char **argv)

@@ -138,7 +138,8 @@ static enum step_result step_check(struct request *r)
     }
     if (!take_host(r))
         return fail_now(r, FAIL_BAD_HOST);
-    if (h->minor >= 1 && !h->expect_continue && fields_get(&h->fields, F_EXPECT))
+    const struct field *expect = fields_get(&h->fields, F_EXPECT);
+    if (h->minor >= 1 && expect != NULL && !h->expect_continue && expect->value.n > 0)
         return fail_now(r, FAIL_EXPECTATION);
     r->step = STEP_ROUTE;
     return STEP_NEXT;
@@ -186,6 +187,7 @@ static enum step_result step_route(struct request *r)
         choose_site(r);
     const struct location_conf *location;
     if (!route_location(r, r->site, &location)) {
+        request_note(r, "gave up", location->match, location->where);
         request_fail(r, FAIL_REGEX_LIMIT, 0, arena_dup(&r->arena, location->match).p);
         return STEP_NEXT;
     }

@@ -144,6 +144,36 @@ def test_headers_of_the_question_count(explain):
     has(explain("/img/b.txt", "-H", "Range: bytes=0-1"), "answer", "206")
 
 
+def test_the_address_is_the_one_with_the_port_then_the_one_with_the_name(cli, explain):
+    conf = explain.dir / "ports.conf"
+    conf.write_text('sites = ( { listen = "127.0.0.1:8080"; names = "a.test"; respond = "a"; },\n'
+                    '{ listen = "127.0.0.1:8081"; names = ( "b.test", "*.c.test" ); respond = "b"; },\n'
+                    '{ listen = "127.0.0.1:8082"; names = "b.test"; respond = "second b"; } );')
+    for args, answer in ((("http://b.test/",), "b"), (("http://B.test./",), "b"), (("http://x.c.test:8081/",), "b"),
+                         (("/", "-H", "Host: b.test:80"), "b"), (("http://b.test:8082/",), "second b"),
+                         (("http://a.test:8082/",), "second b"), (("http://none.test/",), "a"), (("/",), "a")):
+        done = cli("explain", "-c", conf, *args)
+        has(done.stdout, "respond  ", "  %s  " % answer)
+        assert "nothing listens" not in done.stdout
+    has(cli("explain", "-c", conf, "http://b.test:99/").stdout, "note", "nothing listens on port 99")
+
+
+def test_misuse_names_the_word(cli, explain):
+    for args, word in ((("GET", "x"), "x"), (("/", "-H", "nocolon"), "nocolon"), (("/", "--frob"), "--frob"),
+                       (("G@ET", "/"), "G@ET"), (("GET", "/", "extra"), "extra"), (("http://a b/",), "http://a b/")):
+        done = cli("explain", "-c", explain.dir / "proxy.conf", *args)
+        assert (done.returncode, done.stdout) == (2, "") and '"%s"\nusage: ' % word in done.stderr
+
+
+def test_a_regular_expression_that_gives_up_is_named(cli, explain):
+    conf = explain.dir / "steps.conf"
+    conf.write_text('sites = ( { listen = "8080"; respond = "ok";\n'
+                    'locations = ( { match = "~ ^(/(a|b|ab))*$"; respond = 403; } ); } );')
+    out = cli("explain", "-c", conf, "/ab" * 4000).stdout
+    has(out, "gave up", "~ ^(/(a|b|ab))*$", "steps.conf:2")
+    has(out, "because", "REGEX_LIMIT")
+
+
 @pytest.mark.parametrize("args", [(), ("GET",), ("GET", "x"), ("GET", "/", "extra"), ("/", "-H"),
                                   ("/", "-H", "nocolon"), ("/", "--frob"),
                                   ("G ET", "/"), ("/", "-H", "X: a\r\nY: b")])
