@@ -104,10 +104,15 @@ struct sockets *listeners_add(struct listeners *ls, struct str text)
     return s;
 }
 
+void sockets_shrink(struct sockets *s, unsigned n)
+{
+    while (s->n > n)
+        (void)close(s->fds[--s->n]);
+}
+
 static void free_sockets(struct sockets *s)
 {
-    for (unsigned i = 0; i < s->n; i++)
-        (void)close(s->fds[i]);
+    sockets_shrink(s, 0);
     free(s->fds);
     free(s->text);
     free(s);

@@ -21,6 +21,7 @@ struct sockets {
     dev_t dev;    /* of a unix socket's file, to know it again */
     ino_t ino;    /* 0: not ours to remove */
     pid_t user;   /* the supervisor's: the server that was handed them last, and alone may give them up; 0: any may */
+    unsigned served; /* the supervisor's: the first so many are the serving server's, others are for one that starts */
     bool leaving; /* the server's: no longer in the configuration, but still accepting */
     uint64_t leaves_at;
 };
@@ -46,6 +47,8 @@ void listeners_unlink(const struct listeners *ls);
 bool sockets_grow(struct sockets *s, const struct link_listen *at, unsigned n, const char **step) MUST_USE;
 /* Takes descriptors over. False: out of memory, they are still the caller's. */
 bool sockets_take(struct sockets *s, const int *fds, unsigned n) MUST_USE;
+/* Closes all but the first n. */
+void sockets_shrink(struct sockets *s, unsigned n);
 /* What to open for an address of a configuration. */
 struct link_listen listen_of(const struct listen_conf *l);
 /* How many sockets it should have. */

@@ -47,6 +47,7 @@ enum {
     HEALTHY_MS = 10 * 1000,
     PING_MS = 5000,
     MISSED_MAX = 6, /* pings; 30 s */
+    COME_UP_MS = 60 * 1000,
 };
 
 static const int signals[] = { SIGTERM, SIGQUIT, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD };
@@ -195,11 +196,19 @@ static void tell_ready(void)
     notify(text);
 }
 
+/* What there is of sockets is what the serving server has. */
+static void serve_all(struct sup_state *t)
+{
+    for (unsigned i = 0; i < t->listeners.n; i++)
+        t->listeners.all[i]->served = t->listeners.all[i]->n;
+}
+
 /* A server has taken over: those before it drain. */
 static void on_first_running(struct supervisor *s, struct sup_server *v)
 {
     struct sup_state *t = &s->state;
     v->ready = true;
+    serve_all(t);
     for (struct sup_server *old = t->servers; old != v; old++) {
         if (old->leaving)
             continue;
@@ -254,7 +263,10 @@ static void answer_open(struct supervisor *s, const struct sup_server *v, struct
         ok = (k = listeners_add(&s->state.listeners, m->text)) != NULL;
     if (ok)
         k->user = v->pid;
-    if (!ok || !sockets_grow(k, &m->listen, n, &step)) {
+    ok = ok && sockets_grow(k, &m->listen, n, &step);
+    if (ok && v->ready)
+        k->served = k->n;
+    if (!ok) {
         int error = errno;
         if (k != NULL && k->n == 0)
             listeners_remove(&s->state.listeners, k);
@@ -272,20 +284,38 @@ static void answer_open(struct supervisor *s, const struct sup_server *v, struct
     m->n_fds = 0; /* they stay here */
 }
 
+static void give_up(struct supervisor *s, struct sockets *k)
+{
+    struct listeners one = { .all = &k, .n = 1 };
+    listeners_unlink(&one);
+    /* A server that drains may still hold them, and a socket that only it holds would complete handshakes that nobody
+     * answers. */
+    for (unsigned i = 0; i < k->n && !k->given; i++)
+        (void)shutdown(k->fds[i], SHUT_RDWR);
+    listeners_remove(&s->state.listeners, k);
+}
+
 static void answer_close(struct supervisor *s, const struct sup_server *v, struct link_message *m)
 {
     struct sockets *k = listeners_find(&s->state.listeners, m->text);
     /* One that drains has nothing to say about what its successor listens on. */
-    if (k != NULL && (k->user == 0 || k->user == v->pid)) {
-        struct listeners one = { .all = &k, .n = 1 };
-        listeners_unlink(&one);
-        /* A server that drains may still hold them, and a socket that only it holds would complete handshakes that
-         * nobody answers. */
-        for (unsigned i = 0; i < k->n && !k->given; i++)
-            (void)shutdown(k->fds[i], SHUT_RDWR);
-        listeners_remove(&s->state.listeners, k);
-    }
+    if (k != NULL && (k->user == 0 || k->user == v->pid))
+        give_up(s, k);
+    else if (k != NULL && v == sup_current(s))
+        k->served = 0; /* its successor starts, and decides */
     (void)link_say(v->calls, LINK_CLOSED, 0);
+}
+
+/* A server has not come up: what nobody else accepts on goes, for the kernel would complete handshakes there. */
+static void give_up_unserved(struct supervisor *s)
+{
+    struct listeners *ls = &s->state.listeners;
+    for (unsigned i = ls->n; i-- > 0;) {
+        if (ls->all[i]->served == 0)
+            give_up(s, ls->all[i]);
+        else
+            sockets_shrink(ls->all[i], ls->all[i]->served);
+    }
 }
 
 static void on_message(struct supervisor *s, struct sup_server *v, struct link_message *m)
@@ -399,6 +429,7 @@ static void on_server_end(struct supervisor *s, unsigned i, int status)
     struct sup_server *current = sup_current(s);
     if (!v.ready && current != NULL) {
         log_write(LOG_ERROR, "upgrade failed: %s before it served; %ld serves on", end, (long)current->pid);
+        give_up_unserved(s);
         if (t->upgrade_asked) {
             struct link_message m;
             link_begin(&m, LINK_UPGRADE_FAILED, 0, STR("the new server did not come up; the error log says why"));
@@ -491,6 +522,20 @@ static bool is_held(pid_t pid)
     return end != NULL && (end[2] == 'T' || end[2] == 't');
 }
 
+/* From fork to the first configuration in force nobody pings it; the first server of all is its starter's concern. */
+static void end_late_ones(struct supervisor *s)
+{
+    uint64_t now = clock_monotonic_ms();
+    for (unsigned i = 0; i < s->state.n_servers && s->state.generation > 0; i++) {
+        struct sup_server *v = &s->state.servers[i];
+        if (v->ready || now - v->started_ms < COME_UP_MS || is_held(v->pid))
+            continue;
+        log_write(LOG_EMERG, "server %ld does not come up", (long)v->pid);
+        v->started_ms = now;
+        (void)kill(v->pid, SIGABRT);
+    }
+}
+
 /* Each ping that finds the last one unanswered counts: a time in which the supervisor itself stood still does not. */
 static void ping(struct supervisor *s)
 {
@@ -514,8 +559,10 @@ static void on_deadlines(struct supervisor *s)
     uint64_t now = clock_monotonic_ms();
     if (s->check.pid > 0 && now >= s->check.until)
         upgrade_give_up(s);
-    if (now >= s->ping_at)
+    if (now >= s->ping_at) {
+        end_late_ones(s);
         ping(s);
+    }
     if (s->restart_at != 0 && now >= s->restart_at && !s->stopping)
         try_to_start(s);
 }
@@ -682,6 +729,7 @@ int supervisor_resume(const struct handler *const *handlers, const struct filter
     for (unsigned i = 0; i < s.state.n_servers; i++)
         s.state.servers[i].started_ms = now;
     log_write(LOG_NOTICE, "upgrade: weir %s has taken over", WEIR_VERSION);
+    serve_all(&s.state); /* by the old server; nothing but this starts another one beside it */
     try_to_start(&s);
     return supervise(&s);
 }

@@ -8,7 +8,7 @@ import subprocess
 import threading
 
 import pytest
-from harness import server
+from harness import names, server
 from harness.util import SCALE, alive, scaled, wait_for
 from wire import Closed, Conn
 
@@ -56,6 +56,12 @@ def upgrade(w, how="signal"):
     wait_for("a second server has taken over", 15,
              lambda: len(re.findall("has taken over from", w.errors())) > seen)
     return old, w.server_pid
+
+
+def listening(port):
+    with open("/proc/net/tcp") as f:
+        rows = [ln.split() for ln in f]
+    return sum(r[3] == "0A" and r[1].endswith(":%04X" % port) for r in rows)
 
 
 def refused(w):
@@ -208,10 +214,53 @@ def test_more_or_fewer_loops(weir, program, before, after):
     w.wait_error(r"#main: %d loops, " % after)
     for _ in range(60):
         assert w.get("/a.txt").body == b"hello"
-    with open("/proc/net/tcp") as f:
-        rows = [ln.split() for ln in f]
-    listening = sum(r[3] == "0A" and r[1].endswith(":%04X" % w.port) for r in rows)
-    assert listening == max(before, after)
+    assert listening(w.port) == max(before, after)
+
+
+@pytest.fixture
+def resolver():
+    n = names.Names({"app.test": "127.0.0.1"})
+    yield n
+    n.close()
+
+
+def begin_slowly(w, resolver):
+    """Begins an upgrade whose server waits for a name, with all sockets in its hands; returns its number."""
+    w.wait_error("generation 1: ")
+    old, n = w.server_pid, len(resolver.lookups("app.test"))
+    resolver.write({"app.test": "wait 5 127.0.0.1"})
+    w.send_signal(signal.SIGUSR2)
+    wait_for("the new server looks the name up", 15, lambda: len(resolver.lookups("app.test")) > n)
+    assert w.server_pid != old
+    return w.server_pid
+
+
+def test_what_was_opened_for_a_server_that_does_not_come_up_is_closed(weir, program, resolver):
+    """Or the kernel would complete handshakes that nobody answers: two of three here."""
+    conf = ('workers = %d; upstreams = { app = { servers = ( "app.test:1" ); }; };'
+            'sites = ( { listen = "127.0.0.1:@PORT@"; respond = "hello"; locations = ( { match = "/p"; proxy = "app"; } ); } );')
+    w = weir(conf % 1, env=resolver.env)
+    w.reload(conf % 3)
+    new = begin_slowly(w, resolver)
+    assert listening(w.port) == 3
+    os.kill(new, signal.SIGKILL)
+    w.wait_error("upgrade failed: server %d was killed by SIGKILL before it served" % new)
+    assert listening(w.port) == 1
+    assert [w.get("/").body for _ in range(10)] == [b"hello"] * 10
+
+
+def test_an_address_given_up_while_a_server_starts_that_does_not_come_up(weir, program, resolver, free_port):
+    extra = free_port()
+    conf = ('workers = 2; timeouts = { lame_duck = 0; }; upstreams = { app = { servers = ( "app.test:1" ); }; };'
+            'sites = ( { listen = "127.0.0.1:@PORT@"; respond = "hello"; locations = ( { match = "/p"; proxy = "app"; } ); }%s );')
+    w = weir(conf % (', { listen = "127.0.0.1:%d"; respond = "extra"; }' % extra), env=resolver.env)
+    new = begin_slowly(w, resolver)
+    w.reload(conf % "")
+    w.wait_error("no longer listening on 127.0.0.1:%d" % extra)
+    os.kill(new, signal.SIGKILL)
+    w.wait_error("upgrade failed: server %d was killed by SIGKILL before it served" % new)
+    assert listening(extra) == 0 and listening(w.port) == 2
+    assert w.get("/").body == b"hello"
 
 
 def test_a_crash_after_an_upgrade_is_recovered_from(weir, program):
