@@ -102,10 +102,23 @@ static bool find_socket(const struct options *o, char *out, size_t cap)
     return (file != NULL && path_in_file(file, out, cap)) || control_default_path(out, cap);
 }
 
-static int connect_to(const char *path)
+enum { ANSWER_S = 10 };
+
+/* These are answered at once; the others when it is known what became of them. */
+static bool is_quick(const char *verb)
+{
+    return strcmp(verb, "status") == 0 || strcmp(verb, "server") == 0 || strcmp(verb, "reopen") == 0;
+}
+
+static int connect_to(const char *path, bool is_bounded)
 {
     struct sockaddr_un a = { .sun_family = AF_UNIX };
+    const struct timeval longest = { .tv_sec = is_bounded ? ANSWER_S : 0 };
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0) {
+        (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &longest, sizeof longest); /* of connect, too */
+        (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &longest, sizeof longest);
+    }
     if (fd < 0 || strlen(path) >= sizeof(a.sun_path)) {
         errno = fd < 0 ? errno : ENAMETOOLONG;
         return -1;
@@ -244,7 +257,7 @@ int cli_control(int argc, char **argv)
         fprintf(stderr, "weir: %s: no control socket is known; expected --socket PATH, or -c FILE with `control`\n", verb);
         return EXIT_FAILURE;
     }
-    int fd = connect_to(path);
+    int fd = connect_to(path, is_quick(verb));
     if (fd < 0) {
         fprintf(stderr, "weir: %s: no server answers at %s: %s\n", verb, path, strerror(errno));
         return EXIT_FAILURE;
@@ -256,10 +269,13 @@ int cli_control(int argc, char **argv)
         size_t n = strlen(command);
         snprintf(command + n, sizeof(command) - n, " %s", o.words[i]);
     }
+    errno = 0;
     char *line = ask(fd, command, &stream);
     int status = EXIT_FAILURE;
     if (line != NULL)
         status = answer(verb, &o, line);
+    else if (errno == EAGAIN)
+        fprintf(stderr, "weir: %s: no answer within %d s: the server hangs, or was stopped (SIGSTOP)\n", verb, ANSWER_S);
     else
         fprintf(stderr, "weir: %s: the server closed the connection without an answer\n", verb);
     free(line);

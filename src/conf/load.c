@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -25,7 +26,7 @@ struct conf_owned {
     struct map *map;
 };
 
-enum { FILE_MAX = 64 << 20 };
+enum { FILE_MAX = 64 << 20, PIPE_MS = 5000 };
 #define REPLAY_HEAD "#weir-resolved 1\n"
 #define REPLAY_FILE "#weir-file "
 
@@ -189,9 +190,20 @@ static bool source_parse(struct load *ld, struct str text)
     return false;
 }
 
+/* read(2), but a pipe that nobody writes to is an error before long: who reads may be a server at work. */
+static ssize_t read_some(int fd, char *to, size_t cap)
+{
+    struct pollfd readable = { .fd = fd, .events = POLLIN };
+    if (poll(&readable, 1, PIPE_MS) == 0) {
+        errno = ENODATA;
+        return -1;
+    }
+    return read(fd, to, cap);
+}
+
 bool load_file(struct load *ld, const char *path, struct str *out)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     struct stat st;
     if (fd < 0)
         return false;
@@ -205,8 +217,8 @@ bool load_file(struct load *ld, const char *path, struct str *out)
     size_t cap = (size_t)st.st_size + 4096, n = 0;
     char *text = arena_alloc(ld->temp, cap);
     ssize_t got = 1;
-    while (text != NULL && (got = read(fd, text + n, cap - n)) != 0) {
-        if (got < 0 && errno == EINTR)
+    while (text != NULL && (got = read_some(fd, text + n, cap - n)) != 0) {
+        if (got < 0 && (errno == EINTR || errno == EAGAIN))
             continue;
         if (got < 0 || n > FILE_MAX)
             break;

@@ -17,12 +17,14 @@
 #include <unistd.h>
 
 #include "base/addr.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "net/listen.h"
 
 enum {
     LINE = 512,
     SEND_BUFFER = 1024 * 1024, /* more than any answer */
+    PAUSE_MS = 100, /* without a descriptor for who asks */
 };
 
 struct asker {
@@ -38,6 +40,7 @@ struct control {
     control_fn *run;
     void *arg;
     unsigned serials;
+    uint64_t deaf_until; /* accept has failed; 0: it has not */
     struct asker askers[CONTROL_CLIENTS];
 };
 
@@ -146,7 +149,7 @@ static struct asker *place(struct control *c)
     return silent;
 }
 
-unsigned control_poll(const struct control *c, struct pollfd *fds)
+unsigned control_poll(struct control *c, struct pollfd *fds)
 {
     bool has_room = false;
     for (unsigned i = 0; i < CONTROL_CLIENTS; i++) {
@@ -154,8 +157,15 @@ unsigned control_poll(const struct control *c, struct pollfd *fds)
         has_room |= !a->waits;
         fds[i + 1] = (struct pollfd){ .fd = a->fd, .events = a->waits ? 0 : POLLIN };
     }
-    fds[0] = (struct pollfd){ .fd = has_room ? c->fd : -1, .events = POLLIN };
+    if (clock_monotonic_ms() >= c->deaf_until)
+        c->deaf_until = 0;
+    fds[0] = (struct pollfd){ .fd = has_room && c->deaf_until == 0 ? c->fd : -1, .events = POLLIN };
     return CONTROL_FDS;
+}
+
+uint64_t control_due(const struct control *c)
+{
+    return c->deaf_until > 0 ? c->deaf_until : UINT64_MAX;
 }
 
 static bool is_allowed(int fd)
@@ -168,8 +178,11 @@ static bool is_allowed(int fd)
 static void accept_asker(struct control *c)
 {
     int fd = accept4(c->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd < 0)
+    if (fd < 0) {
+        if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR)
+            c->deaf_until = clock_monotonic_ms() + PAUSE_MS; /* it stays readable: no reason to spin */
         return;
+    }
     if (!is_allowed(fd)) {
         log_write(LOG_WARN, "control socket: a command of another user is refused");
         close(fd);

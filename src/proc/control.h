@@ -48,7 +48,9 @@ struct control *control_new(int fd, control_fn *run, void *arg) MUST_USE;
 /* Asks that are not answered yet are cut. The file is whoever's who made it. */
 void control_free(struct control *c);
 /* Fills up to CONTROL_FDS entries for poll; returns how many. */
-unsigned control_poll(const struct control *c, struct pollfd *fds);
+unsigned control_poll(struct control *c, struct pollfd *fds);
+/* After control_poll: when it wants to be asked again (clock_monotonic_ms), whatever poll says; UINT64_MAX: need not be. */
+uint64_t control_due(const struct control *c);
 /* After poll, with the same entries. */
 void control_serve(struct control *c, const struct pollfd *fds, unsigned n);
 /* One line of JSON without its newline; `who` may have gone. */

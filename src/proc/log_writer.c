@@ -459,18 +459,24 @@ void log_writer_reopen(struct log_writer *w)
     wake(w);
 }
 
-void log_writer_free(struct log_writer *w)
+void log_writer_end(struct log_writer *w)
 {
-    if (w == NULL)
-        return;
     if (w->runs) {
         atomic_store(&w->stop, true);
         wake(w);
         pthread_join(w->thread, NULL);
+        w->runs = false;
     } else {
         round_once(w);
         farewell(w);
     }
+}
+
+void log_writer_free(struct log_writer *w)
+{
+    if (w == NULL)
+        return;
+    log_writer_end(w);
     log_set_sink(NULL, NULL);
     atomic_store(&error_fd, STDERR_FILENO);
     atomic_store(&error_style, LOG_STYLE_TEXT);

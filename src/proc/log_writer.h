@@ -31,6 +31,8 @@ void log_writer_reopen(struct log_writer *w);
 /* Ends the thread after a last round (at most a second for readers of pipes that are behind); log_write is stderr's
  * again. No other thread may log any more. */
 void log_writer_free(struct log_writer *w);
+/* The first part of it: everything is written, the thread ends. What is logged later is lost. */
+void log_writer_end(struct log_writer *w);
 
 /* The calling thread's error records go to this ring, marked with the loop's index. */
 void log_writer_bind_thread(struct log_ring *ring, unsigned index);

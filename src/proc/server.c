@@ -33,6 +33,8 @@
 enum {
     RESOLVE_EVERY_MS = 10 * 1000,
     RESOLVE_SOON_MS = 1000, /* while a name has not resolved; doubled each time up to the other */
+    FIRST_NAMES_MS = 2000,  /* a start waits for names */
+    LOADER_END_MS = 500,    /* the end waits for a load */
 };
 
 void server_wake(const struct process *p)
@@ -178,6 +180,33 @@ static void plan_resolving(struct process *p)
     p->resolve_at = clock_monotonic_ms() + p->resolve_delay;
     if (is_complete)
         p->resolve_delay = 0;
+}
+
+static bool wait_for_loader(struct process *p, int ms)
+{
+    uint64_t until = clock_monotonic_ms() + (uint64_t)ms, count;
+    while (!atomic_load(&p->loader.done) && ms > 0) {
+        struct pollfd fd = { .fd = p->wake_fd, .events = POLLIN };
+        (void)poll(&fd, 1, ms);
+        ssize_t ignored = read(p->wake_fd, &count, sizeof count);
+        (void)ignored;
+        ms = (int)(until - clock_monotonic_ms());
+    }
+    return atomic_load(&p->loader.done);
+}
+
+/* A name server that does not answer must not hold up the start, or a restart after a crash, for long: what has not
+ * resolved by then goes on beside the requests. */
+static void look_up_names(struct process *p)
+{
+    if (!has_names(server_conf(p)))
+        return;
+    if (!loader_start(&p->loader, LOADER_NAMES, NULL, 0))
+        log_write(LOG_WARN, "names are not resolved yet: no thread: %s", strerror(errno));
+    else if (wait_for_loader(p, FIRST_NAMES_MS))
+        (void)loader_collect(&p->loader);
+    else
+        log_write(LOG_WARN, "looking up the names of servers takes long; those that are not known yet are not used");
 }
 
 static void check_servers(struct process *p)
@@ -326,6 +355,8 @@ static int until_deadline(const struct process *p)
         next = p->resolve_at;
     if (p->stage == STAGE_SERVING && !server_is_loading(p) && addresses_due(&p->addresses) < next)
         next = addresses_due(&p->addresses);
+    if (p->control != NULL && control_due(p->control) < next)
+        next = control_due(p->control);
     uint64_t now = clock_monotonic_ms();
     return next <= now ? 0 : next - now > 60000 ? 60000 : (int)(next - now);
 }
@@ -515,9 +546,11 @@ static bool start(struct process *p)
         return false;
     }
     p->n_threads = c->workers;
+    upstream_table_names_later(p->upstreams, true);
     p->generations = generation_new(c, p->o->generation, p->n_threads, p->upstreams, p->wake_fd);
     if (p->generations == NULL)
         return false;
+    upstream_table_names_later(p->upstreams, false);
     if (!make_workers(p)) {
         log_write(LOG_ERROR, "cannot start: out of memory or descriptors: %s", strerror(errno));
         return false;
@@ -535,7 +568,10 @@ static bool start(struct process *p)
         .calls = p->o->calls,
         .wake_fd = p->wake_fd,
     };
-    if (!log_writer_start(p->logs) || !start_threads(p)) {
+    bool has_log = log_writer_start(p->logs);
+    if (has_log)
+        look_up_names(p);
+    if (!has_log || !start_threads(p)) {
         log_write(LOG_ERROR, "cannot start a thread: %s", strerror(errno));
         return false;
     }
@@ -547,12 +583,22 @@ static bool start(struct process *p)
     return true;
 }
 
+/* A name server or a disk keeps the loader for as long as it likes, and what it uses with it. */
+static void end_beside_loader(struct process *p)
+{
+    log_write(LOG_NOTICE, "stopped, in the middle of a load");
+    log_writer_end(p->logs);
+    _exit(EXIT_SUCCESS);
+}
+
 /* Whatever start got to: threads first, then what they used. */
 static void tear_down(struct process *p)
 {
     for (unsigned i = 0; i < p->n_threads; i++)
         if (p->threads[i].runs)
             pthread_join(p->threads[i].thread, NULL);
+    if (p->loader.runs && !wait_for_loader(p, LOADER_END_MS))
+        end_beside_loader(p);
     if (p->loader.runs) {
         struct generation *g = loader_collect(&p->loader);
         if (g != NULL)

@@ -116,8 +116,15 @@ struct upstream_conn *pool_connect(struct pool *pool, struct server *s, const st
     uc->pool = pool;
     uc->server = s;
     uc->user = user;
+    uc->addrs_lost = atomic_load_explicit(&s->addrs_lost, memory_order_relaxed);
     atomic_fetch_add_explicit(&s->connects, 1, memory_order_relaxed);
     return uc;
+}
+
+/* The name of its server may have another address by now, and what is there of the old one another's backend. */
+static bool is_outdated(const struct upstream_conn *uc)
+{
+    return uc->addrs_lost != atomic_load_explicit(&uc->server->addrs_lost, memory_order_relaxed);
 }
 
 /* FIN or bytes may have come since the loop last looked. */
@@ -135,6 +142,10 @@ struct upstream_conn *pool_take(struct pool *pool, struct server *s, bool is_car
         uc = s->id < pool->n ? pool->lists[s->id].newest : NULL;
         if (uc == NULL)
             return NULL;
+        if (is_outdated(uc)) {
+            upstream_conn_close(uc);
+            continue;
+        }
         if (!is_careful)
             break;
         if (pool->loop->now_ms - uc->idle_since_ms > POOL_SAFE_MS)
@@ -156,7 +167,7 @@ void pool_put(struct upstream_conn *uc, uint64_t idle_ms)
     struct server *s = uc->server;
     unsigned limit = atomic_load_explicit(&s->keepalive, memory_order_relaxed);
     bool is_wanted = limit > 0 && !atomic_load_explicit(&s->retired, memory_order_relaxed) && has_list(pool, s);
-    if (!is_wanted || !conn_is_reading(&uc->c)) {
+    if (!is_wanted || !conn_is_reading(&uc->c) || is_outdated(uc)) {
         upstream_conn_close(uc);
         return;
     }

@@ -26,6 +26,7 @@ struct upstream_conn {
     struct upstream_conn *newer, *older;
     struct later later;
     uint64_t idle_since_ms;
+    unsigned addrs_lost;       /* the server's count when it was made */
     bool is_idle;
 };
 

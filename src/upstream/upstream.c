@@ -20,11 +20,14 @@
 #include "upstream/queue.h"
 #include "upstream/resolve.h"
 
+enum { LOOK_UPS = 8 }; /* at a time, so that a name whose server is silent does not hold up the others */
+
 struct upstream_table {
     struct list upstreams;
     struct server_set *retired; /* sets that loops may still look at */
     unsigned char *ids;         /* 1: in use */
     unsigned n_ids;
+    bool names_later;           /* new servers are not looked up when they are made */
 };
 
 struct upstream_table *upstream_table_new(void)
@@ -33,6 +36,11 @@ struct upstream_table *upstream_table_new(void)
     if (t != NULL)
         list_init(&t->upstreams);
     return t;
+}
+
+void upstream_table_names_later(struct upstream_table *t, bool later)
+{
+    t->names_later = later;
 }
 
 /* --- servers --- */
@@ -113,6 +121,15 @@ void server_prefer(struct server *s, const struct addr *a)
     unlock(s);
 }
 
+/* n: it is not among them. */
+static unsigned addr_find(const struct addr *list, unsigned n, const struct addr *a)
+{
+    unsigned i = 0;
+    while (i < n && !addr_eq(&list[i], a))
+        i++;
+    return i;
+}
+
 static void server_resolve(struct server *s)
 {
     struct addr found[SERVER_ADDRS];
@@ -128,7 +145,15 @@ static void server_resolve(struct server *s)
         return;
     }
     lock(s);
+    unsigned had = atomic_load(&s->n_resolved), preferred = atomic_load(&s->preferred);
+    unsigned at = preferred < had ? addr_find(found, n, &s->addrs[preferred]) : n;
+    bool is_lost = false;
+    for (unsigned i = 0; i < had; i++)
+        is_lost |= addr_find(found, n, &s->addrs[i]) == n;
     memcpy(s->addrs, found, n * sizeof *found);
+    atomic_store(&s->preferred, at < n ? at : 0);
+    if (is_lost)
+        atomic_fetch_add(&s->addrs_lost, 1);
     atomic_store(&s->n_resolved, n);
     unlock(s);
     if (s->is_lost)
@@ -196,7 +221,8 @@ static struct server *server_new(struct upstream_table *t, const struct server_c
     atomic_store(&s->weight, -1);
     pthread_mutex_init(&s->mutex, NULL);
     if (c->endpoint.kind == ENDPOINT_NAME) {
-        server_resolve(s);
+        if (!t->names_later)
+            server_resolve(s);
     } else {
         s->addrs[0] = c->endpoint.addr;
         atomic_store(&s->n_resolved, 1);
@@ -292,6 +318,19 @@ static void replace_set(struct upstream_table *t, struct upstream *u, struct ser
     queue_dispatch(u);
 }
 
+/* What was said and learnt of a server ends with it: should it be named again, that is a new beginning. */
+static void forget_retired(struct upstream *u)
+{
+    list_each(it, &u->servers) {
+        struct server *s = list_entry(it, struct server, link);
+        if (!atomic_load(&s->retired))
+            continue;
+        atomic_store(&s->weight, -1);
+        atomic_fetch_and(&s->barred, ~(unsigned)(BARRED_DOWN | BARRED_DRAIN));
+        health_forgive(s);
+    }
+}
+
 /* Puts a finished set in force. */
 static void commit(struct upstream_table *t, struct upstream *u, const struct upstream_conf *c, struct server_set *set,
                    struct list *fresh)
@@ -317,6 +356,7 @@ static void commit(struct upstream_table *t, struct upstream *u, const struct up
         atomic_store(&s->retired, false);
     }
     replace_set(t, u, set);
+    forget_retired(u);
 }
 
 /* --- the table --- */
@@ -417,25 +457,69 @@ bool upstream_table_apply(struct upstream_table *t, const struct conf *conf, str
     }
     list_each(it, &t->upstreams) {
         struct upstream *u = list_entry(it, struct upstream, link);
-        if (!u->is_seen)
-            list_each(s, &u->servers)
-                atomic_store(&list_entry(s, struct server, link)->retired, true);
+        if (u->is_seen)
+            continue;
+        list_each(s, &u->servers)
+            atomic_store(&list_entry(s, struct server, link)->retired, true);
+        forget_retired(u);
     }
     free(changes);
     return true;
 }
 
+/* The names of a table, taken one after the other by several threads. */
+struct look_up {
+    struct server **servers;
+    unsigned n;
+    atomic_uint next;
+};
+
+static bool has_name(struct server *s)
+{
+    return s->endpoint.kind == ENDPOINT_NAME && !atomic_load(&s->retired);
+}
+
+/* Only counts when there is no room for them. */
+static unsigned collect_names(const struct upstream_table *t, struct server **out)
+{
+    unsigned n = 0;
+    list_each(it, &t->upstreams) {
+        list_each(at, &list_entry(it, struct upstream, link)->servers) {
+            struct server *s = list_entry(at, struct server, link);
+            if (has_name(s) && out != NULL)
+                out[n] = s;
+            n += has_name(s);
+        }
+    }
+    return n;
+}
+
+static void *resolve_some(void *arg)
+{
+    struct look_up *l = arg;
+    for (unsigned i; (i = atomic_fetch_add(&l->next, 1)) < l->n;) {
+        server_resolve(l->servers[i]);
+        queue_dispatch(l->servers[i]->upstream);
+    }
+    return NULL;
+}
+
 void upstream_table_resolve(struct upstream_table *t)
 {
-    list_each(it, &t->upstreams) {
-        struct upstream *u = list_entry(it, struct upstream, link);
-        list_each(s, &u->servers) {
-            struct server *server = list_entry(s, struct server, link);
-            if (server->endpoint.kind == ENDPOINT_NAME && !atomic_load(&server->retired))
-                server_resolve(server);
-        }
-        queue_dispatch(u);
-    }
+    struct look_up l = { .n = collect_names(t, NULL) };
+    pthread_t threads[LOOK_UPS - 1];
+    unsigned n_threads = 0;
+    l.servers = calloc(l.n + 1, sizeof *l.servers);
+    if (l.servers == NULL)
+        return; /* another time */
+    (void)collect_names(t, l.servers);
+    while (n_threads + 1 < l.n && n_threads < ARRAY_LEN(threads) &&
+           pthread_create(&threads[n_threads], NULL, resolve_some, &l) == 0)
+        n_threads++;
+    (void)resolve_some(&l);
+    while (n_threads > 0)
+        pthread_join(threads[--n_threads], NULL);
+    free(l.servers);
 }
 
 static const char *change_weight(struct upstream_table *t, const struct upstream_conf *c, struct upstream *u,

@@ -47,6 +47,7 @@ struct server {
     atomic_uint keepalive;     /* bound of `idle` */
     atomic_uint learnt_ms;     /* how long it keeps an idle connection, by its last Keep-Alive: timeout; 0: unknown */
     atomic_uint preferred;     /* index into addrs of the one that worked last */
+    atomic_uint addrs_lost;    /* how often its name has lost an address: connections from before are not kept */
     atomic_uint n_resolved;    /* addresses known; 0: cannot be used */
     bool is_lost;              /* its name has not resolved lately, and that was said; the table's thread only */
     atomic_uint max_tunnels;   /* 0: none */
@@ -125,6 +126,8 @@ struct upstream_table *upstream_table_new(void) MUST_USE;
 /* Brings the table in line with conf and fills by_index[conf->n_upstreams]. On the main or the loader thread
  * (names are resolved here, which may block); one caller at a time. False: out of memory, the table is as it was. */
 bool upstream_table_apply(struct upstream_table *t, const struct conf *conf, struct upstream **by_index) MUST_USE;
+/* Are the names of new servers left to upstream_table_resolve? Until it has been there, such a server is not used. */
+void upstream_table_names_later(struct upstream_table *t, bool later);
 /* Resolves every name again; keeps the old addresses of those that fail. May block; not beside upstream_table_apply. */
 void upstream_table_resolve(struct upstream_table *t);
 /* Has every name in force an address? */

@@ -3,13 +3,16 @@
 import json
 import os
 import re
+import resource
+import signal
 import socket
 import stat
 import threading
+import time
 
 import pytest
 
-from harness.util import scaled, wait_for
+from harness.util import cpu_ms, scaled, wait_for
 
 CONF = '''
     workers = 2; timeouts = { lame_duck = 0; };
@@ -222,3 +225,37 @@ def test_an_asker_that_leaves_disturbs_nobody(served):
         a.f.close()
     assert served.cli("status").returncode == 0
     assert served.get("/ok").status == 200
+
+
+def test_no_descriptor_for_who_asks_costs_no_time(served):
+    pid = served.server_pid
+    soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    used = max(int(fd) for fd in os.listdir("/proc/%d/fd" % pid)) + 1
+    holes = used - len(os.listdir("/proc/%d/fd" % pid))
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (used - holes, hard))
+    asker = Asker(served)
+    asker.s.sendall(b"status\n")
+    began = cpu_ms([pid])
+    time.sleep(0.5)
+    assert cpu_ms([pid]) - began < 50
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
+    assert json.loads(asker.f.readline())["ok"]
+
+
+@pytest.mark.long
+def test_status_of_a_server_that_was_stopped_ends_after_a_while(served):
+    os.kill(served.server_pid, signal.SIGSTOP)
+    try:
+        done = served.cli("status", timeout=30)
+        assert done.returncode == 1 and "no answer within 10 s" in done.stderr
+    finally:
+        os.kill(served.server_pid, signal.SIGCONT)
+
+
+@pytest.mark.long
+def test_a_configuration_that_is_a_pipe_nobody_writes_to_stops_nothing(served):
+    os.unlink(served.conf_path)
+    os.mkfifo(served.conf_path)
+    served.reload(refused=True)
+    assert "cannot read it: No data available" in served.errors()
+    assert served.get("/ok").body == b"ok"

@@ -129,3 +129,36 @@ def test_c122_a_name_that_changes_and_one_that_fails(weir, backend, resolver):
     resolver.write({"app.test": "127.0.0.1"})
     w.wait_error("the name resolves again", timeout=15)
     assert w.get("/x").status == 200
+
+
+def test_a_silent_name_server_holds_up_neither_the_start_nor_other_names_nor_the_end(weir, backend, resolver):
+    app, b = backend(), backend()
+    resolver.write({"app.test": "wait 30 127.0.0.1", "fine.test": "127.0.0.1"})
+    conf = (CONF % app.port).replace('"@B@"', '"fine.test:%d"' % b.port)
+    since = time.monotonic()
+    w = weir(conf, env=resolver.env)
+    assert (w.get("/other", timeout=10).status, w.get("/x").status) == (200, 503)
+    assert time.monotonic() - since < util.scaled(4)
+    w.wait_error("looking up the names of servers takes long")
+    since = time.monotonic()
+    assert w.stop() == 0 and time.monotonic() - since < util.scaled(3)
+    assert "stopped, in the middle of a load" in w.errors()
+
+
+def test_a_connection_to_an_address_that_the_name_has_lost_is_not_kept(weir, backend, raw_backend, resolver):
+    """Or busy connections would lead to the old place for as long as it lives."""
+    def script(conn):
+        while True:
+            conn.head()
+            conn.send(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nold")
+    old = raw_backend(script)
+    resolver.write({"app.test": "127.0.0.1"})
+    # While another name does not resolve, names are looked up more often.
+    conf = (CONF % old.port).replace('"@B@"', '"none.test:1"').replace("workers = 2", "workers = 1")
+    w = weir(conf, env=resolver.env)
+    assert [w.get("/x").body for _ in range(3)] == [b"old"] * 3 and old.accepted() == 1
+    n = len(resolver.lookups("app.test"))
+    util.wait_for("it is looked up again", 5, lambda: len(resolver.lookups("app.test")) > n)
+    assert w.get("/x").body == b"old" and old.accepted() == 1  # nothing has changed
+    resolver.write({"app.test": "127.0.0.9"})
+    util.wait_for("requests go to the new address", 5, lambda: w.get("/x").status == 502)
