@@ -6,6 +6,8 @@
  */
 #include "conf/load.h"
 
+enum { WEIGHT_MAX = 256 }; /* as of one server */
+
 static const struct str https = { "https://", 8 }, http = { "http://", 7 };
 
 static bool bad_scheme(const struct value *v, struct str text)
@@ -149,9 +151,15 @@ static void read_servers(const struct value *v, const struct server_conf *inheri
         struct server_conf *server = &servers[u->n_servers];
         if (!read_server(&item, inherited, server))
             continue;
-        for (unsigned j = 0; j < u->n_servers; j++)
-            if (str_eq(servers[j].text, server->text))
-                diag_warn(&item, "the same server twice; a `weight` says the same in one");
+        struct server_conf *first = servers;
+        while (!str_eq(first->text, server->text))
+            first++;
+        if (first < server) {
+            /* There is one server, with one count of everything. */
+            first->weight = first->weight + server->weight < WEIGHT_MAX ? first->weight + server->weight : WEIGHT_MAX;
+            diag_warn(&item, "the same server twice; `weight` = %u says the same in one", first->weight);
+            continue;
+        }
         u->n_servers++;
     }
     u->servers = servers;

@@ -3,8 +3,9 @@
  * Active health checks.
  *
  * A probe belongs to one server and to the checks' thread. The main thread makes the probes of a configuration and
- * posts them as one list; the thread takes over from the old probe of the same server what is known of it, and drops
- * the others. A probe counts itself in server->probes from the making to the end, so that its server is not freed
+ * posts them as one list. The thread keeps an old probe of the same server that asks the same, or a check that takes
+ * longer than the time between two reloads would never come to an end; else the new one takes over what is known of the
+ * server. The others are dropped. A probe counts itself in server->probes from the making to the end, so that its server is not freed
  * under it.
  *
  * One check: connect (all addresses of a name in turn), for HTTP one GET with Host and Connection: close, RFC 9112
@@ -32,7 +33,7 @@ struct probe {
     struct checks *checks;
     struct server *server;
     struct health_conf health; /* its path is in this block */
-    struct str request;        /* in this block; empty: a connection is enough */
+    struct str request;        /* in this block; empty: a connection is enough; for TCP a PROXY header at most */
     struct check_run run;
 
     /* the check that runs */
@@ -140,7 +141,7 @@ static void on_failed(struct conn *c, int error)
 static void on_drained(struct conn *c)
 {
     struct probe *p = probe_of(c);
-    if (p->request.n > 0)
+    if (p->health.kind == HEALTH_HTTP)
         return;
     int error = conn_connect_result(c->fd);
     if (error == 0)
@@ -220,10 +221,12 @@ static bool start_on(struct probe *p, const struct addr *a)
         conn_want_connect(&p->conn);
         return true;
     }
-    conn_want_read(&p->conn, true);
+    conn_want_read(&p->conn, p->health.kind == HEALTH_HTTP);
     enum io io = conn_write(&p->conn, p->request);
-    if (io == IO_OK || io == IO_AGAIN)
+    if (io == IO_OK || io == IO_AGAIN) {
+        conn_want_drained(&p->conn);
         return true;
+    }
     int error = errno;
     drop_connection(p);
     errno = error;
@@ -283,14 +286,14 @@ static struct probe *probe_new(struct checks *c, struct server *s, const struct 
     p->checks = c;
     p->server = s;
     p->health = *health;
-    if (health->kind == HEALTH_HTTP) {
-        char *text = (char *)(p + 1);
-        size_t start = health->proxy_protocol > 0 ? proxy_header_write(health->proxy_protocol, NULL, NULL, text) : 0;
-        int n = snprintf(text + start, cap - start,
-                         "GET %.*s HTTP/1.1\r\nHost: %.*s\r\nUser-Agent: weir-check\r\nConnection: close\r\n\r\n",
-                         STR_ARG(health->path), STR_ARG(host));
-        p->request = str_of(text, start + (size_t)n);
-    }
+    char *text = (char *)(p + 1);
+    size_t n = health->proxy_protocol > 0 ? proxy_header_write(health->proxy_protocol, NULL, NULL, text) : 0;
+    if (health->kind == HEALTH_HTTP)
+        n += (size_t)snprintf(
+            text + n, cap - n,
+            "GET %.*s HTTP/1.1\r\nHost: %.*s\r\nUser-Agent: weir-check\r\nConnection: close\r\n\r\n",
+            STR_ARG(health->path), STR_ARG(host));
+    p->request = str_of(text, n);
     p->health.path = STR_NONE; /* the configuration's; the request has it */
     arena_init(&p->arena, NULL);
     ev_init(&p->next, begin);
@@ -331,6 +334,14 @@ static struct probe *find_probe(struct list *list, const struct server *s)
     return NULL;
 }
 
+/* Nothing but the counts may differ between the two. */
+static bool asks_the_same(const struct probe *a, const struct probe *b)
+{
+    const struct health_conf *x = &a->health, *y = &b->health;
+    return x->kind == y->kind && x->interval == y->interval && x->timeout == y->timeout &&
+           x->expect_low == y->expect_low && x->expect_high == y->expect_high && str_eq(a->request, b->request);
+}
+
 static void take_list(struct loop *l, struct mail *mail)
 {
     struct list_mail *m = container_of(mail, struct list_mail, mail);
@@ -341,6 +352,14 @@ static void take_list(struct loop *l, struct mail *mail)
         struct probe *p = list_entry(m->probes.next, struct probe, link);
         struct probe *old = find_probe(&c->probes, p->server);
         list_remove(&p->link);
+        if (old != NULL && asks_the_same(old, p)) {
+            old->health.rise = p->health.rise;
+            old->health.fall = p->health.fall;
+            probe_free(p, false);
+            list_remove(&old->link);
+            list_append(&fresh, &old->link);
+            continue;
+        }
         if (old != NULL) {
             p->run = old->run;
             probe_free(old, false);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Which server gets a request: exact shares, over all loops, and what a reload or a dead server changes."""
 import collections
+import json
 import socket
 import threading
 
@@ -51,6 +52,17 @@ def test_round_robin_is_exact_over_all_loops(weir, backend):
 
 
 @pytest.mark.threads
+def test_a_server_named_twice_is_one_with_both_weights(weir, backend):
+    a, b = backend(), backend()
+    w = weir('''workers = 1; upstreams = { u = { servers = ( "@A@", "@B@", { address = "@A@"; weight = 2; } ); }; };
+                sites = ( { listen = "127.0.0.1:@PORT@"; proxy = "u"; } );''', A=a.addr, B=b.addr)
+    for _ in range(8):
+        assert w.get("/").status == 200
+    assert (len(a.targets()), len(b.targets())) == (6, 2)
+    (upstream,) = json.loads(w.cli("status", "--json").stdout)["upstreams"]
+    assert [(s["address"], s["weight"], s["requests"]) for s in upstream["servers"]] == [(a.addr, 3, 6), (b.addr, 1, 2)]
+
+
 def test_least_conn_goes_by_what_is_in_flight_whatever_the_loop(weir, backend):
     gate, held = threading.Event(), [0]
 

@@ -221,6 +221,34 @@ def test_checks_change_with_a_reload_and_are_made_once_for_all_loops(weir, raw_b
     assert len(checked.heads) == n
 
 
+def test_a_check_that_outlasts_reloads_comes_to_its_end(weir, raw_backend, backend):
+    a = raw_backend(lambda conn: conn.wait_close(20))
+    conf = CONF % (1, '"@A@", "@B@"', 'health = { path = "/h"; interval = "100ms"; timeout = "600ms"; fall = 1; };')
+    w = weir(conf, A=a.addr, B=backend().addr)
+    for n in range(40):
+        if state(w, a.addr) == "down":
+            break
+        w.reload(conf + "# %d" % n)
+        time.sleep(0.1)
+    assert state(w, a.addr) == "down" and 1 < n < 30
+
+
+@pytest.mark.parametrize("version,header", [("v1", b"PROXY UNKNOWN\r\n"), ("v2", b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0")])
+def test_a_tcp_check_begins_with_a_proxy_header_as_requests_do(weir, raw_backend, version, header):
+    """What reads one may log, or even ban, a connection without; the connection is weir's own."""
+    seen = []
+
+    def script(conn):
+        assert conn.wait_close(5)
+        seen.append(conn.received)
+    a = raw_backend(script)
+    w = weir(CONF % (1, '"@A@"', 'proxy_protocol = "%s"; health = { interval = "50ms"; fall = 1; };' % version), A=a.addr)
+    util.wait_for("checks come", 5, lambda: len(seen) > 2)
+    assert set(seen) == {header} and state(w, a.addr) == "up"
+    a.close()
+    wait_state(w, a.addr, "down")
+
+
 def test_c116_a_health_down_cuts_no_answer(weir, raw_backend, backend):
     go, checked = threading.Event(), Checked()
 
@@ -270,6 +298,20 @@ def test_weir_server(weir, backend):
         done = order(w, *words)
         assert done.returncode == 1 and "expected" in done.stderr
     assert order(w, "u/" + a.addr).returncode == 2
+
+
+def test_a_word_ends_with_the_server_it_was_said_of(weir, backend):
+    """A connection that is still kept must not bring it back with the server."""
+    a, b = backend(), backend()
+    conf = CONF % (1, "%s", "")
+    w = weir(conf % '"@A@", "@B@"', A=a.addr, B=b.addr)
+    many(w, 4)
+    for words in (("down",), ("weight", "7")):
+        assert order(w, "u/" + a.addr, *words).returncode == 0
+    w.reload(conf % '"@B@"')
+    w.reload(conf % '"@A@", "@B@"')
+    s = servers(w)[a.addr]
+    assert (s["state"], s["weight"]) == ("up", 1) and set(many(w, 4)) == {a.addr, b.addr}
 
 
 def test_c124_backups_serve_while_no_primary_can(weir, backend):

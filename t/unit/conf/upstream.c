@@ -107,7 +107,7 @@ static void weights(void **state)
     warns("upstreams = { u = { servers = ( { address = \"a:1\"; weight = 0; }, \"a:1\" ); };\n"
           " z = { servers = { address = \"a:1\"; weight = 0; }; }; };\n"
           "sites = ( { listen = \"80\"; proxy = \"u\"; }, { listen = \"81\"; proxy = \"z\"; } );\n",
-          "t.conf:1: warning: upstreams.u.servers[1]: the same server twice; a `weight` says the same in one\n"
+          "t.conf:1: warning: upstreams.u.servers[1]: the same server twice; `weight` = 1 says the same in one\n"
           "t.conf:2: warning: upstreams.z: every server has weight 0, so that none takes a request\n");
     refuses("upstreams = { u = { servers = { address = \"a:1\"; weight = 1000; }; }; };\nsites = { listen = \"80\"; "
             "proxy = \"u\"; };",
