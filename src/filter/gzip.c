@@ -6,9 +6,9 @@
  *
  * May be: an answer with a body that is not a part of one, not coded already, of a listed type, without no-transform
  * (RFC 9110 §7.7), known to be min_length or of unknown length, to a client of HTTP/1.1 that takes gzip and does not
- * like the plain form better. Whatever would be compressed for some client says Vary, to every client. Tells the
- * truth: the length is unknown, no ranges are offered, a strong ETag becomes a weak one (§8.8.3.3: another
- * representation, the same meaning).
+ * like the plain form better. Whatever would be compressed for some client says Vary, to every client; so do a
+ * part of it and a 304. Tells the truth: the length is unknown, no ranges are offered, a strong ETag becomes a weak
+ * one (§8.8.3.3: another representation, the same meaning).
  *
  * A file that is in memory anyway is compressed once, and both forms are kept (serve/stored.h); of a larger one, up to
  * KEPT_FILE, what went out to the first client is kept, as long as all that is kept stays below KEPT_MAX. Anything else
@@ -89,23 +89,30 @@ static bool has_digest(const struct fields *f)
     return false;
 }
 
-/* Why no client would get this answer compressed; NULL: some would. *type is its Content-Type. */
+/* A 304 of a backend. It seldom says what the type of the 200 was: any may have been compressed. */
+static bool is_bare_304(const struct response *p)
+{
+    return p->status == 304 && p->stored == NULL && p->block.n == 0;
+}
+
+/* Why no client would get this answer compressed; NULL: some would, or would the whole of it, if it is a 206 or a 304,
+ * which have the same Vary (RFC 9110 §15.3.7, §15.4.5). *type is its Content-Type. */
 static const char *refusal(const struct request *r, struct str *type)
 {
     const struct response *p = &r->resp;
     const struct gzip_conf *g = &r->s->gzip;
     const struct field *field = fields_get(&p->fields, F_CONTENT_TYPE);
-    bool is_file = p->stored != NULL && (p->status == 206 || p->status == 304);
-    bool has_length = p->stored || p->has_length;
+    bool is_partial = p->status == 206 || p->status == 304;
+    bool has_length = p->stored || (p->has_length && !is_partial);
     uint64_t length = p->stored ? p->stored->length : p->length;
-    if (p->status < 200 || p->status == 204 || ((p->status == 206 || p->status == 304) && !is_file))
+    if (p->status < 200 || p->status == 204)
         return "no: not a whole body";
     if (has_length && (length == 0 || length < g->min_length))
         return "no: shorter than gzip.min_length";
     *type = p->stored ? p->type : field ? field->value : STR_NONE;
-    if (type->n == 0 || !is_listed(g, *type))
+    if (!(is_bare_304(p) && type->n == 0) && (type->n == 0 || !is_listed(g, *type)))
         return "no: not one of gzip.types";
-    if (fields_get(&p->fields, F_CONTENT_ENCODING) || (fields_get(&p->fields, F_CONTENT_RANGE) && !is_file))
+    if (fields_get(&p->fields, F_CONTENT_ENCODING) || (fields_get(&p->fields, F_CONTENT_RANGE) && !is_partial))
         return "no: coded already, or a part";
     if (fields_have_token(&p->fields, F_CACHE_CONTROL, STR("no-transform")) || has_digest(&p->fields))
         return "no: the backend forbids it";
@@ -154,15 +161,40 @@ static void weaken_etag(struct request *r)
 {
     struct fields *f = &r->resp.fields;
     for (unsigned i = 0; i < f->n; i++) {
-        if (f->v[i].id != F_ETAG || !str_starts(f->v[i].value, STR("\"")))
+        if (f->v[i].id != F_ETAG || str_starts(f->v[i].value, STR("W/")))
             continue;
-        struct str weak = arena_printf(&r->arena, "W/%.*s", STR_ARG(f->v[i].value));
+        struct str weak = STR_NONE;
+        if (str_starts(f->v[i].value, STR("\""))) /* else it is none, and what is taken for one would be a strong one */
+            weak = arena_printf(&r->arena, "W/%.*s", STR_ARG(f->v[i].value));
         if (weak.p == NULL) {
             fields_remove(f, F_ETAG);
             return;
         }
         f->v[i].value = weak;
     }
+}
+
+/* Does the client have the form with the weak tag that a compressed answer got instead of this strong one? */
+static bool holds_weak(struct request *r, struct str etag)
+{
+    const struct fields *f = &r->head->fields;
+    struct str weak = arena_printf(&r->arena, "W/%.*s", STR_ARG(etag));
+    for (const struct field *it = fields_get(f, F_IF_NONE_MATCH); weak.p != NULL && it != NULL; it = fields_next(f, it))
+        if (it->value.n >= weak.n && memmem(it->value.p, it->value.n, weak.p, weak.n) != NULL)
+            return true;
+    return false;
+}
+
+/* A backend's 304 to somebody who has been sent the compressed form: with the strong tag of the other one, and its
+ * length, a cache could not tell that it is meant (RFC 9111 §4.3.4). */
+static void *head_of_304(struct request *r)
+{
+    const struct field *etag = fields_get(&r->resp.fields, F_ETAG);
+    if (etag != NULL && holds_weak(r, etag->value)) {
+        weaken_etag(r);
+        r->resp.has_length = false;
+    }
+    return stay(r, "no: not a whole body");
 }
 
 static enum deflate_size size_for(uint64_t length)
@@ -316,6 +348,8 @@ static void *gzip_head(struct request *r, void *state)
     why = client_refusal(r);
     if (why != NULL)
         return stay(r, why);
+    if (is_bare_304(&r->resp))
+        return head_of_304(r);
     request_note(r, "gzip", STR("yes"), r->s->where[SET_body_gzip]);
     return r->resp.stored ? head_of_file(r, state) : head_of_stream(r, state, type);
 }

@@ -324,6 +324,39 @@ def test_c146_left_alone(proxied, headers, status):
         assert r.get("content-length") == str(len(body))
 
 
+@pytest.mark.parametrize("asked, tag, length", [
+    ({**GZ, "If-None-Match": 'W/"e"'}, 'W/"e"', None), ({**GZ, "If-None-Match": '"x", W/"e"'}, 'W/"e"', None),
+    ({**GZ, "If-None-Match": '"e"'}, '"e"', "9000"), ({**GZ, "If-None-Match": 'W/"ee"'}, '"e"', "9000"),
+    ({"If-None-Match": 'W/"e"'}, '"e"', "9000")])
+def test_a_304_of_the_backend_is_of_the_form_the_client_has(proxied, asked, tag, length):
+    """RFC 9110 §15.4.5: it varies as the 200 does; RFC 9111 §4.3.4: a strong tag names another form than a weak one."""
+    w = proxied(b'HTTP/1.1 304 Not Modified\r\nETag: "e"\r\nVary: Origin\r\nContent-Length: 9000\r\n\r\n')
+    r = w.get("/", asked)
+    assert (r.status, r.all("etag"), r.get("content-length")) == (304, [tag], length)
+    assert sorted(r.tokens("vary")) == ["accept-encoding", "origin"]
+
+
+@pytest.mark.parametrize("status, headers, varies", [
+    ("206 Partial Content", [HTML, ("Content-Range", "bytes 0-9/99999")], True),
+    ("206 Partial Content", [("Content-Type", "image/png"), ("Content-Range", "bytes 0-9/99999")], False),
+    ("304 Not Modified", [("Content-Type", "image/png"), ("ETag", '"e"')], False),
+    ("304 Not Modified", [HTML, ("Content-Encoding", "br")], False),
+    ("304 Not Modified", [("Cache-Control", "no-transform")], False)])
+def test_parts_and_304s_vary_where_the_whole_would(proxied, status, headers, varies):
+    w = proxied(answer(headers, b"" if status[:3] == "304" else b"0123456789", status))
+    for asked in (GZ, {}):
+        r = w.get("/", asked)
+        assert (r.status, r.tokens("vary")) == (int(status[:3]), ["accept-encoding"] if varies else [])
+        assert r.get("etag") == dict(headers).get("ETag")
+
+
+@pytest.mark.parametrize("tag", ["bare", 'w/"e"', "'e'"])
+def test_what_is_no_etag_is_not_kept_on_a_compressed_answer(proxied, tag):
+    w = proxied(answer([HTML, ("ETag", tag)], TEXT))
+    assert w.get("/", GZ).get("etag") is None
+    assert w.get("/").get("etag") == tag
+
+
 def test_c146_head_of_a_proxied_answer(weir, raw_backend):
     def script(conn):
         while True:
