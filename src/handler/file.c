@@ -155,7 +155,7 @@ static enum handled miss(struct request *r, struct str below, int error)
     }
     enum fail f = fail_of(error);
     struct str fallback = r->s->fallback;
-    if (f == FAIL_FILE_NOT_FOUND && fallback.n > 0 && !str_eq(r->target.path, fallback)) {
+    if ((f == FAIL_FILE_NOT_FOUND || error == EISDIR) && fallback.n > 0 && !str_eq(r->target.path, fallback)) {
         note(r, below, "not there; fallback");
         request_reroute(r, fallback);
         return HANDLED;
@@ -170,6 +170,7 @@ static enum handled miss(struct request *r, struct str below, int error)
 
 /* ---- the answer ---- */
 
+/* `public` would let a shared cache give to anyone what a password was asked for (RFC 9111 §3.5): `private` then. */
 static void add_expires(struct request *r, const struct file *f)
 {
     const struct expires_conf *e = &r->s->expires;
@@ -178,8 +179,8 @@ static void add_expires(struct request *r, const struct file *f)
     int64_t at = 1;
     if (e->kind == EXPIRES_AFTER) {
         at = (int64_t)((r->w->loop->wall_ms + e->ms) / 1000);
-        cache = arena_printf(&r->arena, "public, max-age=%" PRIu64 "%s", e->ms / 1000,
-                             f->hash_in_name ? ", immutable" : "");
+        cache = arena_printf(&r->arena, "%s, max-age=%" PRIu64 "%s", r->s->basic_auth ? "private" : "public",
+                             e->ms / 1000, f->hash_in_name ? ", immutable" : "");
     }
     date_print(date, at);
     struct str expires = arena_dup(&r->arena, str_of(date, sizeof(date)));
@@ -201,12 +202,25 @@ static enum io send_piece(struct request *r, struct file *f, uint64_t off, uint6
     return respond_file(r, c, how);
 }
 
+/* The lines of a head that says itself who may keep it, for those who had to give a password; see add_expires. */
+static struct str make_private(struct request *r, struct str block)
+{
+    static const struct str open = { "Cache-Control: public", 21 };
+    const char *at = block.n > 0 ? memmem(block.p, block.n, open.p, open.n) : NULL;
+    if (at == NULL)
+        return block;
+    struct str before = str_take(block, (size_t)(at - block.p)), after = str_skip(block, before.n + open.n);
+    struct str text =
+        arena_printf(&r->arena, "%.*sCache-Control: private%.*s", STR_ARG(before), STR_ARG(after));
+    return text.p != NULL ? text : before; /* want of memory: rather nothing of how long it may be kept */
+}
+
 /* The head of an answer with f, or with a part of it, under the lines `block`. */
 static void send_head(struct request *r, struct file *f, const struct file *head, struct str block, uint16_t status)
 {
     r->resp.status = status;
     r->resp.is_own = true;
-    r->resp.block = block;
+    r->resp.block = UNLIKELY(r->s->basic_auth != NULL) && head->says_expiry ? make_private(r, block) : block;
     r->resp.type = head->type;
     r->resp.stored = head->coding_line > 0 ? NULL : &f->stored; /* coded already: not for a filter */
     if (r->s->expires.kind != EXPIRES_OFF && !head->says_expiry)
@@ -323,9 +337,12 @@ static void send_multipart(struct request *r, struct file *f, const struct file 
     send_parts(r);
 }
 
-/* Answers a Range request if the range counts. False: send the whole file. */
+/* Answers a Range request if the range counts. False: send the whole file. Of an empty one no Content-Range could be
+ * told, though a suffix is satisfiable (§14.1.2), and who asks for the first KB of everything is content with nothing. */
 static bool serve_range(struct request *r, struct file *f, const struct file *head, struct str value, int64_t now)
 {
+    if (f->id.size == 0)
+        return false;
     struct validators v = head->validators;
     if (head->is_young)
         v.last_modified = -1; /* it may change again within the same second: no strong validator (§8.8.2.2) */
@@ -433,6 +450,18 @@ static int get_index(struct file_cache *c, struct request *r, struct file_want *
     return error ? error : EISDIR;
 }
 
+/* With a fallback, a folder that would answer with nothing of its own is no file: an app may have a route of its name.
+ * want->path ends without a slash. */
+static bool is_for_fallback(struct file_cache *c, struct request *r, const struct file_want *want)
+{
+    struct file_want index = *want;
+    struct file *f;
+    if (r->s->fallback.n == 0 || r->s->autoindex != AUTOINDEX_OFF)
+        return false;
+    index.path = arena_printf(&r->arena, "%.*s/", STR_ARG(want->path));
+    return index.path.p != NULL && get_index(c, r, &index, &f) == EISDIR;
+}
+
 bool file_refuses(struct request *r)
 {
     if (r->head->method == METHOD_GET || r->head->method == METHOD_HEAD)
@@ -510,7 +539,8 @@ static enum handled file_start(struct request *r)
         error = ENOENT;
     else
         error = get_index(cache, r, &want, &f);
-    if (error == EISDIR && !is_folder && !a->u.file.or_proxy && !r->location->internal) {
+    if (error == EISDIR && !is_folder && !a->u.file.or_proxy && !r->location->internal &&
+        !is_for_fallback(cache, r, &want)) {
         note(r, below, "a folder");
         redirect_to_folder(r);
         return HANDLED;

@@ -16,6 +16,8 @@
  * ETag (RFC 9110 §8.8.3): XXH3 of the content up to 1 MB, else size and mtime in ns; weak while the mtime is younger
  * than 2 s. An mtime before 1990 is a packer's constant: no Last-Modified, and no ETag that is made of it. One in the
  * future makes no Last-Modified either (§8.8.2.1).
+ *
+ * An .svgz is an image that is stored gzipped: its head says so, to every client.
  */
 #include "handler/file_cache.h"
 
@@ -42,7 +44,7 @@ enum {
     ABSENT_PATH = 512,
     MIN_BUCKETS = 64,
 };
-static const int64_t BORN_1990 = 631152000;
+static const int64_t BORN_1990 = 631152000, LAST_SECOND = INT64_MAX / 1000000000;
 
 struct file_cache {
     struct roots roots;
@@ -212,8 +214,13 @@ struct draft {
     XXH64_hash_t sum;
 };
 
+/* Beyond the years 1677 to 2262, which file systems can store, time stands still. */
 static int64_t nanoseconds(struct timespec t)
 {
+    if (t.tv_sec >= LAST_SECOND)
+        return (int64_t)LAST_SECOND * 1000000000;
+    if (t.tv_sec <= -LAST_SECOND)
+        return -(int64_t)LAST_SECOND * 1000000000;
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
@@ -314,10 +321,11 @@ static int read_draft(int fd, uint64_t small, struct draft *d)
 static size_t print_etag(char *out, size_t cap, const struct draft *d, bool weak)
 {
     const char *w = weak ? "W/" : "";
+    int64_t modified = d->id.mtime_ns / 1000000000;
     int n = 0;
     if (d->has_sum)
         n = snprintf(out, cap, "%s\"%016" PRIx64 "\"", w, (uint64_t)d->sum);
-    else if (d->id.mtime_ns / 1000000000 >= BORN_1990)
+    else if (modified >= BORN_1990 && modified < LAST_SECOND)
         n = snprintf(out, cap, "%s\"%" PRIx64 "-%" PRIx64 "\"", w, (uint64_t)d->id.size, (uint64_t)d->id.mtime_ns);
     return (size_t)n;
 }
@@ -341,7 +349,8 @@ static uint64_t settled_at(const struct file_id *id, uint64_t wall_ms)
 /* Fills the entry's block, validators and type; `text` is where the block begins and has room for it. */
 static void print_block(struct file *f, const struct draft *d, char *text, size_t cap, const struct file_want *want)
 {
-    struct str type = mime_find(want->mime, file_path_name(f->path.n ? f->path : f->root->path));
+    struct str name = file_path_name(f->path.n ? f->path : f->root->path);
+    struct str type = mime_find(want->mime, name);
     int64_t modified = d->id.mtime_ns / 1000000000;
     bool has_date = modified >= BORN_1990 && modified <= (int64_t)(want->wall_ms / 1000);
     char date[HTTP_DATE], etag[80];
@@ -350,6 +359,10 @@ static void print_block(struct file *f, const struct draft *d, char *text, size_
     size_t etag_n = print_etag(etag, sizeof(etag), d, f->is_young || d->unsettled);
     int head = snprintf(text, cap, "Content-Type: %.*s\r\n", STR_ARG(type));
     size_t n = (size_t)head;
+    if (mime_is_stored_coded(name, type)) {
+        f->coding_line = (size_t)snprintf(text + n, cap - n, "Content-Encoding: gzip\r\n");
+        n += f->coding_line;
+    }
     if (has_date)
         n += (size_t)snprintf(text + n, cap - n, "Last-Modified: %.*s\r\n", HTTP_DATE, date);
     size_t tag = n + sizeof("ETag: ") - 1;
@@ -359,7 +372,7 @@ static void print_block(struct file *f, const struct draft *d, char *text, size_
     f->block = str_of(text, n);
     f->type = str_of(text + sizeof("Content-Type: ") - 1, type.n);
     f->type_line = (size_t)head;
-    f->is_dense = mime_is_dense(type);
+    f->is_dense = f->coding_line > 0 || mime_is_dense(type);
     f->validators = (struct validators){ .etag = etag_n ? str_of(text + tag, etag_n) : STR_NONE,
                                          .last_modified = has_date ? modified : -1 };
 }
@@ -423,6 +436,9 @@ static int load(struct file_cache *c, const struct file_want *want, struct root 
     }
     if (fd < 0) {
         int error = errno;
+        /* A folder that may be searched, not read, has files all the same. */
+        if (error == EACCES && file_cache_folder(c, want) == 0)
+            return EISDIR;
         if (want->may_be_absent && want->entries > 0 && (error == ENOENT || error == ENOTDIR))
             remember_absent(c, want, root, hash);
         return error;
@@ -471,7 +487,7 @@ static bool is_same(struct file_cache *c, const struct file_want *want, const st
     struct root *via;
     int fd = open_wanted(c, want, f->root, O_PATH, &via);
     if (fd < 0)
-        return false;
+        return errno == EMFILE || errno == ENFILE; /* not to be found out now; what is known is better than a 503 */
     struct file_id now;
     bool same = stat_regular(fd, &now) == 0 && via == f->via && id_eq(&now, &f->id);
     close(fd);

@@ -176,3 +176,8 @@ bool mime_is_dense(struct str type)
             return true;
     return false;
 }
+
+bool mime_is_stored_coded(struct str file_name, struct str type)
+{
+    return str_eq_nocase(extension_of(file_name), STR("svgz")) && str_eq_nocase(type, STR("image/svg+xml"));
+}

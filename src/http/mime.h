@@ -13,5 +13,7 @@ struct str mime_of(struct str file_name);
 struct str mime_find(const struct map *own, struct str file_name);
 /* Is a file of this type compressed by nature: an image, a film, an archive? */
 bool mime_is_dense(struct str type);
+/* Is a file of this name, which has that type, the gzip coded form of it (RFC 9110 §8.4), as .svgz is of an SVG image? */
+bool mime_is_stored_coded(struct str file_name, struct str type);
 
 #endif

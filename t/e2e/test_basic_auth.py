@@ -149,3 +149,13 @@ def test_weak_hashes_are_refused_at_load(cli, tmp_path):
     assert "No such file" in cli("check", "-c", tmp_path / "p.conf").stderr
     (tmp_path / "p.conf").write_text('sites = ( { listen = "8080"; basic_auth = { realm = "x"; }; respond = 200; } );\n')
     assert "nobody could log in" in cli("check", "-c", tmp_path / "p.conf").stderr
+
+
+def test_a_file_behind_a_password_is_for_no_shared_cache(weir):
+    w = weir("""workers = 1; sites = ( { listen = "127.0.0.1:@PORT@"; root = "public"; expires = "1h"; locations = (
+        { match = "/in/"; root = "public"; basic_auth = { users = "a:@A@"; }; } ); } );""",
+             A=hashed("b"), files={"public/in/x.css": "x", "public/x.css": "x"})
+    for headers, status in (({}, 200), ({"Range": "bytes=0-0"}, 206), ({"If-None-Match": "*"}, 304)):
+        r = w.get("/in/x.css", {**basic("a", "b"), **headers})
+        assert (r.status, r.all("cache-control")) == (status, ["private, max-age=3600"])
+    assert w.get("/x.css").get("cache-control") == "public, max-age=3600"

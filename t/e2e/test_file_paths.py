@@ -150,6 +150,19 @@ def test_fallback_is_the_app_for_what_is_not_there(weir):
     assert w.post("/some/route", b"x").status == 405
 
 
+def test_fallback_is_for_folders_without_index_too(weir):
+    """An app's route may have the name of a folder of its files."""
+    w = weir(SITE % '''fallback = "/app.html"; locations = (
+        { match = "/list/"; root = "public"; fallback = "/app.html"; autoindex = "html"; } );''',
+             files={"public/app.html": "app", "public/assets/a.js": "a", "public/docs/index.html": "docs",
+                    "public/list/x": "x"})
+    for path in ("/", "/assets", "/assets/", "/assets?x=1"):
+        assert (path, w.get(path).status, w.get(path).body) == (path, 200, b"app")
+    assert w.get("/docs").get("location") == "/docs/" and w.get("/docs/").body == b"docs"
+    assert w.get("/assets/a.js").body == b"a"
+    assert w.get("/list/").body != b"app"
+
+
 def test_fallback_that_is_not_there_is_404(weir):
     assert weir(SITE % 'fallback = "/gone.html";', files={"public/a": ""}).get("/x").status == 404
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Static files: conditions, ranges, types, folders, what is no file, changes on disk, files of all sizes."""
 import email.utils
+import gzip
 import hashlib
 import os
 import re
@@ -165,6 +166,13 @@ def test_an_unsatisfiable_range(data):
     for spec in ("bytes=100000-", "bytes=-0"):
         r = data.get("/data.bin", {"Range": spec})
         assert (r.status, r.get("content-range")) == (416, "bytes */100000")
+
+
+def test_a_range_of_an_empty_file_is_all_of_it(site):
+    w = site(files={"public/empty.bin": ""})
+    for spec in ("bytes=0-", "bytes=0-1023", "bytes=-5", "bytes=7-"):
+        r = w.get("/empty.bin", {"Range": spec})
+        assert (spec, r.status, r.get("content-length"), r.get("content-range")) == (spec, 200, "0", None)
 
 
 def test_c049_many_or_overlapping_ranges(data):
@@ -376,6 +384,19 @@ def test_c062_mime_types(site):
         assert (name, w.get("/" + name).get("content-type").split(";")[0] in types.split()) == (name, True)
 
 
+def test_an_svgz_is_an_svg_that_is_stored_gzipped(site):
+    packed = gzip.compress(b"<svg/>" * 500)
+    w = site("gzip = true;", files={"public/a.svgz": packed, "public/a.svgz.gz": "not this"})
+    for headers in ({}, {"Accept-Encoding": "gzip"}, {"Accept-Encoding": "identity"}):
+        r = w.get("/a.svgz", headers)
+        assert (r.body, r.all("content-encoding"), r.get("content-type")) == (packed, ["gzip"], "image/svg+xml")
+        assert r.get("etag").startswith('"') and r.get("vary") is None
+    r = w.get("/a.svgz", {"If-None-Match": r.get("etag")})
+    assert (r.status, r.get("content-encoding"), r.get("content-type")) == (304, None, None)
+    r = w.get("/a.svgz", {"Range": "bytes=0-1"})
+    assert (r.status, r.body, r.get("content-encoding")) == (206, packed[:2], "gzip")
+
+
 def test_own_media_types(weir):
     conf = ('workers = 1; mime_types = "mime.types"; file_cache = { valid = "1h"; };'
             ' sites = ( { listen = "127.0.0.1:@PORT@"; root = "public"; proxy = "127.0.0.1:1"; } );')
@@ -417,6 +438,16 @@ def test_expires(site):
 
 
 # --- folders and what is no file ---
+
+def test_a_folder_that_may_be_searched_but_not_read(site):
+    w = site(conf='user = "nobody";' * (os.geteuid() == 0) + SITE % "",
+             files={"public/open/index.html": "index", "public/shut/index.html": "no"})
+    os.chmod(os.path.join(w.dir, "public/open"), 0o311)
+    os.chmod(os.path.join(w.dir, "public/shut"), 0)
+    assert w.get("/open").get("location") == "/open/" and w.get("/open/").body == b"index"
+    assert w.get("/shut/").status == w.get("/shut/index.html").status == 403
+    os.chmod(os.path.join(w.dir, "public/shut"), 0o700)
+
 
 def test_c063_the_redirect_to_a_folder_is_relative(site):
     w = site(files={"public/docs/index.html": "docs"})
@@ -527,6 +558,28 @@ def test_c133_want_of_descriptors_is_503_and_passes(site):
     for p in pids:
         resource.prlimit(p, resource.RLIMIT_NOFILE, old[p])
     assert ask() == 200
+    k.close()
+
+
+@pytest.mark.root
+def test_what_is_in_memory_needs_no_descriptor(site):
+    import resource
+    w = site(conf='workers = 1; file_cache = { valid = "0"; };' + SITE % "", files={"public/a.txt": "a"})
+    k = w.connect()
+
+    def ask():
+        k.send(b"GET /a.txt HTTP/1.1\r\nHost: h\r\n\r\n")
+        return k.response("GET").status
+
+    assert ask() == 200
+    old = {p: resource.prlimit(p, resource.RLIMIT_NOFILE) for p in w.tree()}
+    for p in old:
+        resource.prlimit(p, resource.RLIMIT_NOFILE, (4, old[p][1]))
+    assert ask() == 200  # it cannot be looked at anew
+    for p in old:
+        resource.prlimit(p, resource.RLIMIT_NOFILE, old[p])
+    put(w, "public/a.txt", "new")
+    assert w.get("/a.txt").body == b"new"
     k.close()
 
 

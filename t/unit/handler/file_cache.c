@@ -391,6 +391,12 @@ static void test_frozen_and_future_mtimes(void **state)
     put(x, "root/future", "x", MTIME_S);
     x->want.wall_ms = (MTIME_S - 100) * 1000;
     assert_int_equal(get(x, "future")->validators.last_modified, -1);
+    t[1].tv_sec = 9300000000; /* 2264: more nanoseconds than there is room for */
+    assert_int_equal(utimensat(AT_FDCWD, in_dir(x, "root/big"), t, 0), 0);
+    x->want.now_ms += 2000;
+    f = get(x, "big");
+    assert_int_equal(f->validators.last_modified, -1);
+    assert_int_equal(f->validators.etag.n, 0);
 }
 
 static void test_a_young_file_is_weak_and_read_again_when_settled(void **state)

@@ -80,6 +80,17 @@ static void test_dense(void **state)
         assert_false(mime_is_dense(mime_of(str_c(plain[i]))));
 }
 
+static void test_stored_coded(void **state)
+{
+    (void)state;
+    struct str svg = STR("image/svg+xml");
+    assert_true(mime_is_stored_coded(STR("a.svgz"), svg));
+    assert_true(mime_is_stored_coded(STR("A.SVGZ"), svg));
+    assert_false(mime_is_stored_coded(STR("a.svg"), svg));
+    assert_false(mime_is_stored_coded(STR("svgz"), svg));
+    assert_false(mime_is_stored_coded(STR("a.svgz"), STR("application/gzip")));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -87,6 +98,7 @@ int main(void)
         cmocka_unit_test(test_unknown),
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_dense),
+        cmocka_unit_test(test_stored_coded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
