@@ -157,6 +157,7 @@ static enum handled miss(struct request *r, struct str below, int error)
     struct str fallback = r->s->fallback;
     if ((f == FAIL_FILE_NOT_FOUND || error == EISDIR) && fallback.n > 0 && !str_eq(r->target.path, fallback)) {
         note(r, below, "not there; fallback");
+        r->is_fallback = true;
         request_reroute(r, fallback);
         return HANDLED;
     }
@@ -170,14 +171,15 @@ static enum handled miss(struct request *r, struct str below, int error)
 
 /* ---- the answer ---- */
 
-/* `public` would let a shared cache give to anyone what a password was asked for (RFC 9111 §3.5): `private` then. */
+/* `public` would let a shared cache give to anyone what a password was asked for (RFC 9111 §3.5): `private` then. A
+ * fallback may not be kept under a name that is a file's after the next deploy, or was one before. */
 static void add_expires(struct request *r, const struct file *f)
 {
     const struct expires_conf *e = &r->s->expires;
     char date[HTTP_DATE];
     struct str cache = STR("no-cache");
     int64_t at = 1;
-    if (e->kind == EXPIRES_AFTER) {
+    if (e->kind == EXPIRES_AFTER && !r->is_fallback) {
         at = (int64_t)((r->w->loop->wall_ms + e->ms) / 1000);
         cache = arena_printf(&r->arena, "%s, max-age=%" PRIu64 "%s", r->s->basic_auth ? "private" : "public",
                              e->ms / 1000, f->hash_in_name ? ", immutable" : "");

@@ -142,6 +142,7 @@ struct request {
     void *handler_data;              /* of this request; in the arena or the handler's own */
     const char *doing;               /* "connecting to the server": what the error log's "while" says; NULL: the step's name */
     unsigned reroutes;
+    bool is_fallback;                /* the answer stands in for a file that is not there */
     const struct fields *carried;    /* of a backend's answer that has led here; NULL: none has */
 
     /* the answer */

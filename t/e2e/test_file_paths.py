@@ -163,6 +163,16 @@ def test_fallback_is_for_folders_without_index_too(weir):
     assert w.get("/list/").body != b"app"
 
 
+def test_no_cache_keeps_a_fallback_under_another_name(weir):
+    w = weir(SITE % 'fallback = "/app.html"; expires = "30d";',
+             files={"public/app.html": "app", "public/a.0123456789abcdef.js": "a"})
+    for headers, status in (({}, 200), ({"If-None-Match": "*"}, 304)):
+        for path in ("/route", "/b.0123456789abcdef.js", "/"):
+            assert (w.get(path, headers).status, w.get(path, headers).all("cache-control")) == (status, ["no-cache"])
+    assert w.get("/app.html").get("cache-control") == "public, max-age=2592000"
+    assert w.get("/a.0123456789abcdef.js").get("cache-control") == "public, max-age=2592000, immutable"
+
+
 def test_fallback_that_is_not_there_is_404(weir):
     assert weir(SITE % 'fallback = "/gone.html";', files={"public/a": ""}).get("/x").status == 404
 

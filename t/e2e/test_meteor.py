@@ -12,6 +12,7 @@ import urllib.parse
 
 import pytest
 from harness import meteor, util
+from test_basic_auth import basic, hashed
 
 CONF = 'sites = ( { listen = "127.0.0.1:@PORT@"; meteor_bundle = "bundle"; proxy = "@APP@"; } );\n'
 ALONE = 'sites = ( { listen = "127.0.0.1:@PORT@"; meteor_bundle = "bundle"; } );\n'
@@ -193,6 +194,20 @@ def test_expires_is_the_manifests_affair(pair):
     p = pair(CONF.replace("proxy", 'expires = "30d"; proxy'))
     r = p.w.get("/image.jpg")
     assert (r.all("cache-control"), r.get("expires")) == (["public, max-age=0"], None)
+
+
+def test_behind_a_password_it_is_for_no_shared_cache(pair):
+    p = pair(CONF.replace("proxy", 'basic_auth = { users = "a:%s"; }; proxy' % hashed("b")))
+    open_to_all = pair()
+    n = 0
+    for _, target, _ in list(targets(p.bundle))[:30]:
+        said = open_to_all.w.get(target, MODERN)
+        if not said.get("x-from"):
+            r = p.w.get(target, {**MODERN, **basic("a", "b")})
+            assert said.get("cache-control").startswith("public, "), target
+            assert (target, r.get("cache-control")) == (target, said.get("cache-control").replace("public", "private"))
+            n += 1
+    assert n > 20
 
 
 def test_compressed_forms(pair):
