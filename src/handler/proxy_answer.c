@@ -82,6 +82,15 @@ static bool is_idle_end(const struct proxy *p, const struct head *h)
     return h->status == 408 && !h->keep_alive && proxy_may_replay(p);
 }
 
+/* 426 has to name the protocol that is asked for (RFC 9110 §15.5.22); there is one that could be had through weir. */
+static void name_upgrade(struct request *r, const struct head *h)
+{
+    if (r->head->minor == 0 || !fields_have_token(&h->fields, F_UPGRADE, STR("websocket")))
+        return;
+    respond_field(r, F_CONNECTION, STR("Upgrade"));
+    respond_field(r, F_UPGRADE, STR("websocket"));
+}
+
 static void final_head(struct proxy *p)
 {
     struct request *r = p->r;
@@ -106,6 +115,8 @@ static void final_head(struct proxy *p)
     r->resp.fields = answer.fields;
     r->resp.has_length = h->has_length && h->status != 204;
     r->resp.length = h->length;
+    if (UNLIKELY(h->status == 426))
+        name_upgrade(r, h);
     bind_head(p);
     enum proxy_instead instead = instead_of(r, h);
     if (UNLIKELY(instead != INSTEAD_NOTHING))
@@ -296,10 +307,13 @@ static void feed(struct proxy *p, struct str got)
             complete(p, piece, got.n == 0);
             return;
         case H1_BAD:
-            if (UNLIKELY(p->instead != INSTEAD_NOTHING))
+            if (UNLIKELY(p->instead != INSTEAD_NOTHING)) {
                 cut_short(p);
-            else
-                refuse(p);
+                return;
+            }
+            if (piece.n > 0 || has_head) /* what was right before it, however the bytes have come */
+                pass(p, piece, HOW_PAUSE);
+            refuse(p);
             return;
         }
     }

@@ -149,6 +149,9 @@ static void h1_abort(struct request *r)
     if (c->gone)
         return;
     c->close_after = true;
+    if (c->x->held_head.n > 0) /* who gets nothing may take it for an idle connection's end, and ask again */
+        (void)!conn_write(&c->conn, c->x->held_head);
+    c->x->held_head = STR_NONE;
     if (c->x->framing == H1_FRAMING_CLOSE || r->fail == FAIL_CLIENT_SEND_TIMEOUT)
         conn_reset(&c->conn);
     else

@@ -360,6 +360,15 @@ def test_c096_who_asks(weir, backend, trusted):
                        "X-Real-IP": ["127.0.0.1"], "Forwarded": []}
 
 
+def test_what_a_trusted_peer_leaves_empty_is_missing(weir, backend):
+    b = backend()
+    w = weir("""trusted = "127.0.0.1"; sites = ( { listen = "127.0.0.1:@PORT@"; proxy = "@B@"; } );""", B=b.addr)
+    names = ("X-Real-IP", "X-Forwarded-Proto", "X-Forwarded-Host", "X-Forwarded-For")
+    w.get("/", headers=[(n, "") for n in names])
+    q = b.take()[0]
+    assert [q.all(n) for n in names] == [["127.0.0.1"], ["http"], ["h.test"], ["127.0.0.1"]]
+
+
 def test_via_can_be_turned_off(weir, backend):
     b = backend()
     w = weir("via = false;" + ONE, B=b.addr)
@@ -458,6 +467,18 @@ def test_c078_trailers_pass_or_are_dropped_never_merged(weir, raw_backend, trail
     r = c.response()
     assert r.body == b"ok" and not r.has("trailer") and not r.has("transfer-encoding")
     assert b.accepted() == 1
+
+
+@pytest.mark.parametrize("body", [b"", b"3\r\nabc\r\n"])
+def test_what_was_right_before_a_bad_chunk_is_not_held_back(weir, raw_backend, body):
+    """In one segment or not: a client that got nothing at all could take the close for that of an idle connection."""
+    b = raw_backend(serve(chunked() + body + b"zz\r\n", then="stall"))
+    w = weir(ONE, B=b.addr)
+    c = w.connect()
+    c.send(head(b"POST", b"/p", b"Content-Length: 0"))
+    r = c.response()
+    assert (r.status, r.body, r.complete) == (200, b"abc" if body else b"", False)
+    w.wait_error("UPSTREAM_MALFORMED")
 
 
 def test_c078_a_malformed_trailer_is_never_a_complete_answer(weir, raw_backend):

@@ -10,6 +10,7 @@ import time
 
 import pytest
 from harness import util
+from harness.backends import serve
 
 CONF = """workers = 1; timeouts = { connect = "1s"; server = "1s"; header = "1s"; keepalive = "1s"; send = "1s";
                                    body = "1s"; tunnel = "%s"; };
@@ -194,6 +195,19 @@ def test_c104_a_refused_handshake_is_an_ordinary_answer(weir, raw_backend, answe
     assert (r.status, r.body) == (int(answer[9:12]), body)
     assert c.response().status == 418
     assert b"/admin" not in b"".join(x.received for x in b.conns)
+
+
+@pytest.mark.parametrize("version, upgrade, passes", [(b"HTTP/1.1", b"websocket", True), (b"HTTP/1.1", b"h2c", False),
+                                                      (b"HTTP/1.0", b"websocket", False)])
+def test_c104_a_426_names_what_is_asked_for(weir, raw_backend, version, upgrade, passes):
+    b = raw_backend(serve(b"HTTP/1.1 426 Upgrade Required\r\nUpgrade: %s\r\nConnection: Upgrade\r\n"
+                          b"Content-Length: 2\r\n\r\nno" % upgrade))
+    w = weir(HOUR, B=b.addr)
+    c = w.connect()
+    c.send(b"GET /ws %s\r\nHost: h.test\r\n\r\n" % version)
+    r = c.response()
+    assert (r.status, r.body) == (426, b"no")
+    assert (r.all("upgrade"), "Upgrade" in r.all("connection")) == ((["websocket"], True) if passes else ([], False))
 
 
 def test_c104_closed_without_an_answer(weir, raw_backend):
