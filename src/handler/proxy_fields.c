@@ -257,7 +257,7 @@ enum proxy_fields_result proxy_request_fields(struct arena *a, const struct prox
         enum field_id id = seen_as(f);
         if (is_request_own(id))
             continue;
-        if ((!facts->peer_trusted || id != f->id) && is_forwarding(id, f->name))
+        if ((!facts->peer_trusted || id != f->id || f->value.n == 0) && is_forwarding(id, f->name))
             continue;
         if (facts->is_verified && id == F_AUTHORIZATION)
             continue;
