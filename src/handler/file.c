@@ -171,8 +171,14 @@ static enum handled miss(struct request *r, struct str below, int error)
 
 /* ---- the answer ---- */
 
-/* `public` would let a shared cache give to anyone what a password was asked for (RFC 9111 §3.5): `private` then. A
- * fallback may not be kept under a name that is a file's after the next deploy, or was one before. */
+/* Is it for this client, because it gave a password, or because a backend said so by X-Accel-Redirect or X-Sendfile?
+ * `public` would let a shared cache give it to anyone (RFC 9111 §3.5). */
+static bool is_guarded(const struct request *r)
+{
+    return r->s->basic_auth != NULL || r->verified != NULL || r->carried != NULL;
+}
+
+/* A fallback may not be kept under a name that is a file's after the next deploy, or was one before. */
 static void add_expires(struct request *r, const struct file *f)
 {
     const struct expires_conf *e = &r->s->expires;
@@ -181,7 +187,7 @@ static void add_expires(struct request *r, const struct file *f)
     int64_t at = 1;
     if (e->kind == EXPIRES_AFTER && !r->is_fallback) {
         at = (int64_t)((r->w->loop->wall_ms + e->ms) / 1000);
-        cache = arena_printf(&r->arena, "%s, max-age=%" PRIu64 "%s", r->s->basic_auth ? "private" : "public",
+        cache = arena_printf(&r->arena, "%s, max-age=%" PRIu64 "%s", is_guarded(r) ? "private" : "public",
                              e->ms / 1000, f->hash_in_name ? ", immutable" : "");
     }
     date_print(date, at);
@@ -204,7 +210,7 @@ static enum io send_piece(struct request *r, struct file *f, uint64_t off, uint6
     return respond_file(r, c, how);
 }
 
-/* The lines of a head that says itself who may keep it, for those who had to give a password; see add_expires. */
+/* The lines of a head that says itself who may keep it, when it is guarded. */
 static struct str make_private(struct request *r, struct str block)
 {
     static const struct str open = { "Cache-Control: public", 21 };
@@ -222,7 +228,7 @@ static void send_head(struct request *r, struct file *f, const struct file *head
 {
     r->resp.status = status;
     r->resp.is_own = true;
-    r->resp.block = UNLIKELY(r->s->basic_auth != NULL) && head->says_expiry ? make_private(r, block) : block;
+    r->resp.block = UNLIKELY(head->says_expiry) && is_guarded(r) ? make_private(r, block) : block;
     r->resp.type = head->type;
     r->resp.stored = head->coding_line > 0 ? NULL : &f->stored; /* coded already: not for a filter */
     if (r->s->expires.kind != EXPIRES_OFF && !head->says_expiry)

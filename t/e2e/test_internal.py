@@ -111,7 +111,7 @@ def test_which_fields_come_along(front):
     for name in ("x-own", "content-encoding", "location"):
         assert not r.has(name), name
     r = say(front, "X-Accel-Redirect: /protected/a.txt")
-    assert r.get("content-type") == "text/plain; charset=utf-8" and r.get("cache-control") == "public, max-age=3600"
+    assert r.get("content-type") == "text/plain; charset=utf-8" and r.get("cache-control") == "private, max-age=3600"
 
 
 def test_a_file_that_is_not_there_is_an_honest_404(front):
