@@ -116,7 +116,7 @@ static const char *order_server(struct process *p, struct str words)
     ptrdiff_t end = str_chr(words, ' ', 0);
     struct str name = end < 0 ? words : str_take(words, (size_t)end);
     struct str order = str_trim(str_skip(words, name.n));
-    if (server_is_loading(p))
+    if (server_is_loading(p) && (p->is_taking || p->loader.job == LOADER_CONF))
         return "a configuration is being loaded; try again";
     for (size_t i = 0; i < ARRAY_LEN(orders); i++)
         if (str_eq(order, str_c(orders[i].word)))

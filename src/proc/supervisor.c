@@ -598,6 +598,7 @@ static bool open_signals(struct supervisor *s)
         sigaddset(&set, signals[i]);
     (void)sigprocmask(SIG_BLOCK, &set, NULL);
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGCHLD, SIG_DFL); /* whoever starts this may ignore it, and then nothing would be told of a child's end */
     s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     return s->signal_fd >= 0;
 }

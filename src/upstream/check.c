@@ -11,7 +11,7 @@
  * One check: connect (all addresses of a name in turn), for HTTP one GET with Host and Connection: close, RFC 9112
  * §3.2, for a backend refuses what has no Host. The status decides; the body is read, up to a bound, and dropped, so
  * that the backend does not see a broken client. The whole may take `timeout`. The next begins `interval` after this
- * one began, a tenth more or less, so that many servers are not all asked at the same moment. A server is up until
+ * one began, a tenth more or less (half after the first), so that many servers are not all asked at the same moment. A server is up until
  * `fall` checks in a row have failed, and down until `rise` have not.
  */
 #include "upstream/check.h"
@@ -27,6 +27,8 @@
 #include "upstream/health.h"
 
 enum { BODY_MAX = 64 * 1024, CAUSE = 120, FIRST_MS = 200 };
+
+static const double JITTER = 0.1, SPREAD = 0.5; /* SPREAD: what began together is then all over the interval */
 
 struct probe {
     struct list link; /* checks->probes, or the list on its way */
@@ -45,6 +47,7 @@ struct probe {
     unsigned n_addrs, addr_at;
     uint64_t body;
     bool runs, has_status;
+    bool is_spread; /* it has been asked once */
 };
 
 struct checks {
@@ -60,11 +63,11 @@ static const struct h1_limits limits = { .head_size = 64 * 1024, .head_count = 1
 
 static void begin(struct ev_loop *ev, ev_timer *timer, int revents);
 
-/* 0.9 to 1.1 of ms, in seconds. */
-static double jittered(struct checks *c, uint64_t ms)
+/* In seconds: ms, up to so much of it more or less. */
+static double jittered(struct checks *c, uint64_t ms, double part)
 {
     c->random = c->random * 1103515245u + 12345u;
-    return (double)ms * (0.9 + 0.2 * (double)(c->random >> 16 & 0xfff) / 4096) / 1000;
+    return (double)ms * (1 - part + 2 * part * (double)(c->random >> 16 & 0xfff) / 4096) / 1000;
 }
 
 static void drop_connection(struct probe *p)
@@ -255,7 +258,8 @@ static void begin(struct ev_loop *ev, ev_timer *timer, int revents)
 {
     (void)revents;
     struct probe *p = container_of(timer, struct probe, next);
-    ev_timer_set(&p->next, jittered(p->checks, p->health.interval), 0.);
+    ev_timer_set(&p->next, jittered(p->checks, p->health.interval, p->is_spread ? JITTER : SPREAD), 0.);
+    p->is_spread = true;
     ev_timer_start(ev, &p->next);
     if (p->runs) /* timeout is longer than interval */
         return;
@@ -365,7 +369,7 @@ static void take_list(struct loop *l, struct mail *mail)
             probe_free(old, false);
         }
         list_append(&fresh, &p->link);
-        ev_timer_set(&p->next, jittered(c, FIRST_MS), 0.);
+        ev_timer_set(&p->next, jittered(c, FIRST_MS, SPREAD), 0.);
         ev_timer_start(l->ev, &p->next);
     }
     while (!list_is_empty(&c->probes))

@@ -221,6 +221,22 @@ def test_checks_change_with_a_reload_and_are_made_once_for_all_loops(weir, raw_b
     assert len(checked.heads) == n
 
 
+def test_checks_of_many_servers_spread(weir, raw_backend):
+    """Those of 60 servers that begin together are soon all over the interval."""
+    at = []
+
+    def script(conn):
+        conn.head()
+        at.append(time.monotonic())
+        conn.send(OK)
+    backends = [raw_backend(script) for _ in range(60)]
+    w = weir(CONF % (1, ", ".join('"%s"' % b.addr for b in backends), 'health = { path = "/"; interval = "500ms"; };'))
+    util.wait_for("two rounds", 5, lambda: len(at) >= 120)
+    second = sorted(at)[60:]
+    assert second[-1] - second[0] > 0.3
+    assert all(s["state"] == "up" for s in servers(w).values())
+
+
 def test_a_check_that_outlasts_reloads_comes_to_its_end(weir, raw_backend, backend):
     a = raw_backend(lambda conn: conn.wait_close(20))
     conf = CONF % (1, '"@A@", "@B@"', 'health = { path = "/h"; interval = "100ms"; timeout = "600ms"; fall = 1; };')

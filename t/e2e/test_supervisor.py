@@ -10,6 +10,7 @@ import threading
 import time
 
 import pytest
+from harness import server
 from harness.util import SCALE, alive, cpu_ms, pss_bytes, scaled, wait_for
 from wire import Closed, Timeout
 
@@ -87,6 +88,20 @@ def test_a_server_that_dies_is_replaced(weir, sig):
     w.wait_error(r"\[error\] %d#supervisor: server %d was killed by %s( \(core dumped\))?; a new one starts in 0\.1 s with "
                  r"generation 1$" % (w.pid, old, sig.name))
     assert w.proc.poll() is None
+
+
+def test_who_starts_it_may_ignore_sigchld(weir, monkeypatch, tmp_path):
+    path = tmp_path / "weir"
+    path.write_text("#!/usr/bin/python3\nimport os, signal, sys\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+                    "os.execv('%s', sys.argv)\n" % server.BIN)
+    path.chmod(0o755)
+    monkeypatch.setattr(server, "BIN", str(path))
+    w = weir(PLAIN, files=FILES)
+    dead = w.server_pid
+    os.kill(dead, signal.SIGKILL)
+    wait_for("another server", 5, lambda: re.search("killed by SIGKILL; a new one starts", w.errors()))
+    wait_for("it serves", 5, lambda: w.get("/a.txt").status == 200)
+    assert w.stop() == 0
 
 
 def test_only_connections_of_the_dead_server_are_lost(weir):
