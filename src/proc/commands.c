@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "proc/orders.h"
 #include "proc/server_private.h"
 #include "proc/status.h"
 
@@ -105,25 +106,14 @@ static void ask_upgrade(struct process *p, unsigned who)
     }
 }
 
-/* "UPSTREAM/ADDRESS drain", "... weight 3" */
 static const char *order_server(struct process *p, struct str words)
 {
-    static const struct {
-        const char *word;
-        enum server_order order;
-    } orders[] = { { "up", SERVER_UP }, { "down", SERVER_DOWN }, { "drain", SERVER_DRAIN } };
-    uint64_t weight = 0;
-    ptrdiff_t end = str_chr(words, ' ', 0);
-    struct str name = end < 0 ? words : str_take(words, (size_t)end);
-    struct str order = str_trim(str_skip(words, name.n));
     if (server_is_loading(p) && (p->is_taking || p->loader.job == LOADER_CONF))
         return "a configuration is being loaded; try again";
-    for (size_t i = 0; i < ARRAY_LEN(orders); i++)
-        if (str_eq(order, str_c(orders[i].word)))
-            return upstream_table_order(p->upstreams, server_conf(p), name, orders[i].order, 0);
-    if (str_starts(order, STR("weight ")) && str_to_u64(str_trim(str_skip(order, 7)), &weight) && weight <= 256)
-        return upstream_table_order(p->upstreams, server_conf(p), name, SERVER_WEIGHT, (unsigned)weight);
-    return "expected UPSTREAM/ADDRESS and up, down, drain or weight N (0 to 256)";
+    const char *error = orders_run(p->upstreams, server_conf(p), words);
+    if (error == NULL)
+        server_save_orders(p);
+    return error;
 }
 
 void commands_run(void *arg, enum control_verb verb, struct str words, unsigned who)

@@ -21,6 +21,8 @@ src_libproc_a_SOURCES = \
 	src/proc/log_writer.h \
 	src/proc/notify.c \
 	src/proc/notify.h \
+	src/proc/orders.c \
+	src/proc/orders.h \
 	src/proc/privileges.c \
 	src/proc/privileges.h \
 	src/proc/running_text.c \

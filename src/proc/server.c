@@ -24,6 +24,7 @@
 
 #include "base/clock.h"
 #include "proc/crash.h"
+#include "proc/orders.h"
 #include "proc/privileges.h"
 #include "proc/running_text.h"
 #include "proc/server_private.h"
@@ -138,6 +139,12 @@ static void say_running(const struct process *p, bool with_text)
     if (link_send(p->o->link, &m) != IO_OK || (with_text && m.n_fds == 0))
         log_write(LOG_WARN, "the supervisor keeps the text of an older generation: %s", strerror(errno));
     link_close_fds(&m);
+}
+
+void server_save_orders(const struct process *p)
+{
+    if (!p->handed_over) /* else it is the other one's */
+        orders_save(p->o->orders_fd, p->upstreams);
 }
 
 /* --- generations --- */
@@ -301,6 +308,7 @@ static void on_taken(struct process *p)
     p->is_taking = false;
     log_generation(p);
     say_running(p, true);
+    server_save_orders(p);
     commands_answer_reload(p, true);
     if (p->reload_again)
         server_reload(p);
@@ -551,6 +559,7 @@ static bool start(struct process *p)
     if (p->generations == NULL)
         return false;
     upstream_table_names_later(p->upstreams, false);
+    orders_restore(p->o->orders_fd, p->upstreams, c);
     if (!make_workers(p)) {
         log_write(LOG_ERROR, "cannot start: out of memory or descriptors: %s", strerror(errno));
         return false;

@@ -14,6 +14,7 @@ struct server_options {
     const char *path;                      /* the file that HUP loads again; NULL: there is none */
     const struct handler *const *handlers; /* by action_kind */
     const struct filter *const *filters;   /* ends with NULL */
+    int orders_fd; /* orders.h; -1: none. The caller's. */
     int control_fd;                        /* listening control socket, taken over; -1: none */
     int control_error;                     /* why there is none; 0: nobody wants one */
     int link, calls;                       /* to the supervisor (sup_link.h) */

@@ -87,6 +87,8 @@ static inline unsigned long long server_generation(const struct process *p)
 
 void server_wake(const struct process *p);
 void server_say(const struct process *p, enum link_kind kind);
+/* What an operator said of servers, for the process that comes after this one. */
+void server_save_orders(const struct process *p);
 void server_stop_workers(struct process *p, bool now);
 /* Why a reload cannot even begin; NULL: it can. */
 const char *server_reload_obstacle(const struct process *p);

@@ -15,7 +15,7 @@ enum { FORMAT = 1, VALUES = 8 };
 
 void sup_state_init(struct sup_state *s)
 {
-    *s = (struct sup_state){ .text_fd = -1, .control.fd = -1, .pid_file.fd = -1 };
+    *s = (struct sup_state){ .text_fd = -1, .orders_fd = -1, .control.fd = -1, .pid_file.fd = -1 };
 }
 
 static void file_free(struct sup_file *f)
@@ -41,6 +41,8 @@ void sup_state_free(struct sup_state *s)
     free(s->error_log);
     if (s->text_fd >= 0)
         (void)close(s->text_fd);
+    if (s->orders_fd >= 0)
+        (void)close(s->orders_fd);
     file_free(&s->control);
     file_free(&s->pid_file);
     listeners_close(&s->listeners);
@@ -51,7 +53,7 @@ void sup_state_free(struct sup_state *s)
 
 void sup_state_each_fd(const struct sup_state *s, void (*act)(int fd))
 {
-    const int some[] = { s->text_fd, s->control.fd, s->pid_file.fd };
+    const int some[] = { s->text_fd, s->orders_fd, s->control.fd, s->pid_file.fd };
     for (size_t i = 0; i < ARRAY_LEN(some); i++)
         if (some[i] >= 0)
             act(some[i]);
@@ -88,6 +90,8 @@ bool sup_state_print(FILE *f, const struct sup_state *s)
     print_text(f, "error_log", s->error_log);
     fprintf(f, "error_style\t%d\n", (int)s->error_style);
     fprintf(f, "text\t%" PRIu64 "\t%d\n", s->generation, s->text_fd);
+    if (s->orders_fd >= 0)
+        fprintf(f, "orders\t%d\n", s->orders_fd);
     print_file(f, "control", &s->control);
     print_file(f, "pid_file", &s->pid_file);
     for (unsigned i = 0; i < s->listeners.n; i++) {
@@ -209,6 +213,8 @@ static bool take(struct sup_state *s, const struct row *r)
         s->generation = r->v[0];
         s->text_fd = r->n >= 2 ? fd_of(r->v[1]) : -1;
     }
+    if (str_eq(r->word, STR("orders")))
+        s->orders_fd = fd_of(r->v[0]);
     if (str_eq(r->word, STR("error_style")))
         s->error_style = r->v[0] == LOG_STYLE_JSON ? LOG_STYLE_JSON : LOG_STYLE_TEXT;
     s->upgrade_asked |= str_eq(r->word, STR("asked"));

@@ -39,6 +39,7 @@ struct sup_state {
     enum log_style error_style;
     uint64_t generation; /* of the configuration in force; 0: none yet */
     int text_fd;         /* its text, sealed; -1: none yet */
+    int orders_fd;       /* orders.h; -1: none */
     struct sup_file control, pid_file;
     struct listeners listeners;
     struct sup_server servers[SUP_SERVERS];

@@ -33,6 +33,7 @@
 #include "proc/activation.h"
 #include "proc/loader.h"
 #include "proc/notify.h"
+#include "proc/orders.h"
 #include "proc/privileges.h"
 #include "proc/running_text.h"
 #include "proc/server.h"
@@ -113,6 +114,7 @@ static int serve(struct supervisor *s, int link, int calls)
         .path = t->path,
         .handlers = s->handlers,
         .filters = s->filters,
+        .orders_fd = t->orders_fd,
         .control_fd = t->control.fd,
         .control_error = s->control_error,
         .link = link,
@@ -693,6 +695,7 @@ static bool prepare(struct supervisor *s, const struct supervisor_options *o)
     activation_take(&t->listeners, c);
     if (!listeners_open(&t->listeners, c) || !ok)
         return false;
+    t->orders_fd = orders_open();
     t->text_fd = running_text_seal(c->text);
     if (t->text_fd < 0)
         log_write(LOG_ERROR, "cannot keep the configuration in memory: %s", strerror(errno));
@@ -730,6 +733,8 @@ int supervisor_resume(const struct handler *const *handlers, const struct filter
     for (unsigned i = 0; i < s.state.n_servers; i++)
         s.state.servers[i].started_ms = now;
     log_write(LOG_NOTICE, "upgrade: weir %s has taken over", WEIR_VERSION);
+    if (s.state.orders_fd < 0) /* the old version had none */
+        s.state.orders_fd = orders_open();
     serve_all(&s.state); /* by the old server; nothing but this starts another one beside it */
     try_to_start(&s);
     return supervise(&s);

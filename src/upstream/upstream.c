@@ -564,6 +564,28 @@ const char *upstream_table_order(struct upstream_table *t, const struct conf *co
     return "no such server; expected UPSTREAM/ADDRESS as `weir status` shows them";
 }
 
+static void print_orders(FILE *f, const struct upstream *u, struct server *s)
+{
+    unsigned barred = atomic_load(&s->barred);
+    int weight = atomic_load(&s->weight);
+    if (barred & (BARRED_DOWN | BARRED_DRAIN))
+        fprintf(f, "%.*s/%.*s %s\n", STR_ARG(u->name), STR_ARG(s->name), barred & BARRED_DOWN ? "down" : "drain");
+    if (weight >= 0)
+        fprintf(f, "%.*s/%.*s weight %d\n", STR_ARG(u->name), STR_ARG(s->name), weight);
+}
+
+void upstream_table_print_orders(FILE *f, const struct upstream_table *t)
+{
+    list_each(it, &t->upstreams) {
+        const struct upstream *u = list_entry(it, struct upstream, link);
+        list_each(at, &u->servers) {
+            struct server *s = list_entry(at, struct server, link);
+            if (!atomic_load(&s->retired))
+                print_orders(f, u, s);
+        }
+    }
+}
+
 bool upstream_table_is_resolved(const struct upstream_table *t)
 {
     list_each(it, &t->upstreams) {

@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 
 #include "base/list.h"
 #include "conf/conf.h"
@@ -137,6 +138,8 @@ bool upstream_table_is_resolved(const struct upstream_table *t);
 enum server_order { SERVER_UP, SERVER_DOWN, SERVER_DRAIN, SERVER_WEIGHT };
 const char *upstream_table_order(struct upstream_table *t, const struct conf *conf, struct str who,
                                  enum server_order order, unsigned weight) MUST_USE;
+/* What operators have said and still holds, a line each, as UPSTREAM/ADDRESS and the order. */
+void upstream_table_print_orders(FILE *f, const struct upstream_table *t);
 /* Frees what no configuration in force names and nothing uses. Only when no snapshot older than the last applied
  * one exists. */
 void upstream_table_sweep(struct upstream_table *t);

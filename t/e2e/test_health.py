@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Which servers get requests: failures, checks, an operator's word, backups (C116-C118, C121, C124)."""
 import json
+import os
+import signal
 import threading
 import time
 
@@ -314,6 +316,40 @@ def test_weir_server(weir, backend):
         done = order(w, *words)
         assert done.returncode == 1 and "expected" in done.stderr
     assert order(w, "u/" + a.addr).returncode == 2
+
+
+def test_a_word_outlives_a_crash_and_an_upgrade(weir, backend):
+    """Or a crash sends requests to what is down for maintenance."""
+    a, b, c = backend(), backend(), backend()
+    conf = CONF % (2, '"@A@", "@B@", "@C@"', "%s")
+    w = weir(conf % "", A=a.addr, B=b.addr, C=c.addr)
+    w.wait_error("generation 1: ")
+    for words in ((a.addr, "down"), (b.addr, "drain"), (c.addr, "weight", "7")):
+        assert order(w, "u/" + words[0], *words[1:]).returncode == 0
+    now = [("down", 1), ("draining", 1), ("up", 7)]
+
+    def said():
+        try:
+            return [(s["state"], s["weight"]) for s in servers(w).values()]
+        except ValueError:
+            return None  # no server just now
+    dead = w.server_pid
+    os.kill(dead, signal.SIGKILL)
+    w.wait_error("server %d was killed by SIGKILL; a new one starts" % dead)
+    util.wait_for("a new one serves", 5, lambda: said() == now)
+    assert set(many(w, 4)) == {c.addr}
+    assert order(w, "u/" + a.addr, "up").returncode == 0
+    w.reload(conf % "" + "# again\n")
+    w.send_signal(signal.SIGUSR2)
+    w.wait_error("has taken over from", 15)
+    util.wait_for("the new one says the same", 5, lambda: said() == [("up", 1)] + now[1:])
+    w.configure((conf % "").replace('"@C@"', '{ address = "@C@"; weight = 2; }'))
+    assert w.cli("reload").returncode == 0
+    dead = w.server_pid
+    os.kill(dead, signal.SIGKILL)
+    w.wait_error("server %d was killed by SIGKILL; a new one starts" % dead)
+    util.wait_for("what the configuration has overruled is forgotten", 5,
+                  lambda: said() == [("up", 1), ("draining", 1), ("up", 2)])
 
 
 def test_a_word_ends_with_the_server_it_was_said_of(weir, backend):
