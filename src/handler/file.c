@@ -345,13 +345,23 @@ static void send_multipart(struct request *r, struct file *f, const struct file 
     send_parts(r);
 }
 
+/* The file's own, but for a fallback's date: it does not say since when this name has led there, and who was sent a later
+ * file of that name would be told that it is still the same. */
+static struct validators validators_of(const struct request *r, const struct file *head)
+{
+    struct validators v = head->validators;
+    if (r->is_fallback)
+        v.last_modified = -1;
+    return v;
+}
+
 /* Answers a Range request if the range counts. False: send the whole file. Of an empty one no Content-Range could be
  * told, though a suffix is satisfiable (§14.1.2), and who asks for the first KB of everything is content with nothing. */
 static bool serve_range(struct request *r, struct file *f, const struct file *head, struct str value, int64_t now)
 {
     if (f->id.size == 0)
         return false;
-    struct validators v = head->validators;
+    struct validators v = validators_of(r, head);
     if (head->is_young)
         v.last_modified = -1; /* it may change again within the same second: no strong validator (§8.8.2.2) */
     if (!cond_if_range(&r->head->fields, &v, now))
@@ -411,7 +421,8 @@ void file_serve(struct request *r, struct file *f, const struct file *head)
     struct asked asked = look_at_fields(&r->head->fields);
     int64_t now = (int64_t)(r->w->loop->wall_ms / 1000);
     if (asked.condition) {
-        enum cond_result result = cond_check(&r->head->fields, &head->validators, now);
+        struct validators v = validators_of(r, head);
+        enum cond_result result = cond_check(&r->head->fields, &v, now);
         if (result == COND_NOT_MODIFIED) {
             send_not_modified(r, f, head);
             return;

@@ -169,6 +169,8 @@ def test_no_cache_keeps_a_fallback_under_another_name(weir):
     for headers, status in (({}, 200), ({"If-None-Match": "*"}, 304)):
         for path in ("/route", "/b.0123456789abcdef.js", "/"):
             assert (w.get(path, headers).status, w.get(path, headers).all("cache-control")) == (status, ["no-cache"])
+    late = {"If-Modified-Since": "Fri, 01 Jan 2100 00:00:00 GMT"}  # of a newer file that has had this name
+    assert (w.get("/route", late).status, w.get("/app.html", late).status) == (200, 304)
     assert w.get("/app.html").get("cache-control") == "public, max-age=2592000"
     assert w.get("/a.0123456789abcdef.js").get("cache-control") == "public, max-age=2592000, immutable"
 
