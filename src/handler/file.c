@@ -470,15 +470,16 @@ static int get_index(struct file_cache *c, struct request *r, struct file_want *
 }
 
 /* With a fallback, a folder that would answer with nothing of its own is no file: an app may have a route of its name.
- * want->path ends without a slash. */
+ * want->path ends without a slash; empty: the root itself. */
 static bool is_for_fallback(struct file_cache *c, struct request *r, const struct file_want *want)
 {
     struct file_want index = *want;
     struct file *f;
     if (r->s->fallback.n == 0 || r->s->autoindex != AUTOINDEX_OFF)
         return false;
-    index.path = arena_printf(&r->arena, "%.*s/", STR_ARG(want->path));
-    return index.path.p != NULL && get_index(c, r, &index, &f) == EISDIR;
+    if (want->path.n > 0)
+        index.path = arena_printf(&r->arena, "%.*s/", STR_ARG(want->path));
+    return (want->path.n == 0 || index.path.p != NULL) && get_index(c, r, &index, &f) == EISDIR;
 }
 
 bool file_refuses(struct request *r)

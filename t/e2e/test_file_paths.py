@@ -153,13 +153,17 @@ def test_fallback_is_the_app_for_what_is_not_there(weir):
 def test_fallback_is_for_folders_without_index_too(weir):
     """An app's route may have the name of a folder of its files."""
     w = weir(SITE % '''fallback = "/app.html"; locations = (
-        { match = "/list/"; root = "public"; fallback = "/app.html"; autoindex = "html"; } );''',
+        { match = "/list/"; root = "public"; fallback = "/app.html"; autoindex = "html"; },
+        { match = "/d"; alias = "public/docs"; fallback = "/app.html"; },
+        { match = "/e"; alias = "public/assets"; fallback = "/app.html"; } );''',
              files={"public/app.html": "app", "public/assets/a.js": "a", "public/docs/index.html": "docs",
                     "public/list/x": "x"})
-    for path in ("/", "/assets", "/assets/", "/assets?x=1"):
+    for path in ("/", "/assets", "/assets/", "/assets?x=1", "/e", "/e/"):
         assert (path, w.get(path).status, w.get(path).body) == (path, 200, b"app")
     assert w.get("/docs").get("location") == "/docs/" and w.get("/docs/").body == b"docs"
-    assert w.get("/assets/a.js").body == b"a"
+    assert w.get("/d").get("location") == "/d/" and w.get("/d/").body == b"docs"
+    assert w.get("/assets/a.js").body == w.get("/e/a.js").body == b"a"
+    assert "a link leads" not in w.errors()
     assert w.get("/list/").body != b"app"
 
 
