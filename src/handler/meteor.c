@@ -150,6 +150,19 @@ static struct str own_block(struct request *r, const struct file *f, const struc
                         map.n ? "\r\n" : "");
 }
 
+/* The file's Content-Encoding, if it is stored coded: the second line of the block. */
+static bool insert_coding(struct request *r, const struct file *f, struct file *head)
+{
+    struct str type = str_take(head->block, head->type_line), rest = str_skip(head->block, head->type_line);
+    char *p = arena_alloc(&r->arena, head->block.n + f->coding_line);
+    if (p == NULL)
+        return false;
+    size_t n = append(p, 0, type);
+    n = append(p, n, str_of(f->block.p + f->type_line, f->coding_line));
+    head->block = str_of(p, append(p, n, rest));
+    return true;
+}
+
 /* False: no memory. Everything in the head lies in the request's arena: the manifest may go before the request. */
 static bool make_head(struct request *r, struct file *f, const struct meteor_entry *e, struct file *head)
 {
@@ -169,6 +182,8 @@ static bool make_head(struct request *r, struct file *f, const struct meteor_ent
         if (head->block.p == NULL)
             return false;
     }
+    if (UNLIKELY(f->coding_line > 0) && !insert_coding(r, f, head))
+        return false;
     head->type = str_of(head->block.p + sizeof("Content-Type: ") - 1, e->type.n);
     head->validators.last_modified = -1;
     return true;

@@ -204,6 +204,16 @@ def test_behind_a_password_it_is_for_no_shared_cache(pair):
             assert (target, r.get("cache-control")) == (target, "private, max-age=" + age)
 
 
+def test_an_svgz_says_that_it_is_gzipped(pair):
+    p = pair(CONF.replace("proxy", "gzip = true; proxy"))
+    for headers in ({}, {"Accept-Encoding": "gzip"}):
+        r = p.w.get("/logo.svgz", headers)
+        assert (r.body, r.all("content-encoding")) == (meteor.public("1")["logo.svgz"], ["gzip"])
+        assert (r.get("content-type"), r.get("cache-control")) == ("image/svg+xml", "public, max-age=0")
+        r = p.w.get("/logo.svgz", {**headers, "If-None-Match": r.get("etag")})
+        assert (r.status, r.get("content-encoding"), r.get("cache-control")) == (304, None, "public, max-age=0")
+
+
 def test_compressed_forms(pair):
     """On the way, and from siblings in the program's folder: a tag of its own, the rest as the manifest says."""
     p = pair(CONF.replace("proxy", "gzip = true; proxy"))

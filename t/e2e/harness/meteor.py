@@ -8,6 +8,7 @@ maps, packages under ?hash= URLs, dynamic modules, the public folder (app/) with
 are no client files; programs/server has what must never be served.
 """
 import functools
+import gzip
 import hashlib
 import json
 import os
@@ -99,6 +100,7 @@ def public(release):
         "page.html": b"<p>a page that lies in the public folder",
         "manifest.json": b'{"name": "a web app of that name"}',
         "folder with blanks/a b & c.txt": b"blanks",
+        "logo.svgz": gzip.compress(b"<svg/>" * 300, mtime=0),
         "\u00fcber/\u65e5\u672c.svg": b"<svg xmlns='http://www.w3.org/2000/svg'/>",
         "100%25 sure.txt": b"a name with a per cent sign in its URL",
         ".well-known/assetlinks.json": b"[]",

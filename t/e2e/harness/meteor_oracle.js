@@ -10,7 +10,7 @@ const path = require('path');
 
 const TYPES = { '.txt': 'text/plain; charset=utf-8', '.html': 'text/html; charset=utf-8', '.json': 'application/json',
                 '.map': 'application/json', '.jpg': 'image/jpeg', '.ico': 'image/x-icon', '.svg': 'image/svg+xml',
-                '.woff2': 'font/woff2' };
+                '.svgz': 'image/svg+xml', '.woff2': 'font/woff2' };
 const KINDS = { js: 'application/javascript; charset=UTF-8', 'dynamic js': 'application/javascript; charset=UTF-8',
                 css: 'text/css; charset=UTF-8', json: 'application/json; charset=UTF-8' };
 
