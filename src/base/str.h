@@ -69,6 +69,13 @@ static inline bool str_starts(struct str s, struct str prefix)
     return s.n >= prefix.n && (prefix.n == 0 || memcmp(s.p, prefix.p, prefix.n) == 0);
 }
 
+/* Is the path this prefix, or beneath it: does a cut behind the prefix fall on a '/' or the end? */
+static inline bool path_is_beneath(struct str path, struct str prefix)
+{
+    size_t n = prefix.n;
+    return str_starts(path, prefix) && (path.n == n || (n > 0 && prefix.p[n - 1] == '/') || path.p[n] == '/');
+}
+
 static inline bool str_ends(struct str s, struct str suffix)
 {
     return s.n >= suffix.n && (suffix.n == 0 || memcmp(s.p + s.n - suffix.n, suffix.p, suffix.n) == 0);

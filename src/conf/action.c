@@ -53,6 +53,15 @@ bool read_redirect_status(const struct value *v)
     return true;
 }
 
+/* Not a name that a client would take for a neighbour of the path it has asked for: a scheme, "/", "?" or "#". */
+static bool leads_somewhere(struct str s)
+{
+    size_t n = 0;
+    while (n < s.n && (is_digit(s.p[n]) || (ascii_lower(s.p[n]) >= 'a' && ascii_lower(s.p[n]) <= 'z')))
+        n++;
+    return strchr("/?#", s.p[0]) != NULL || (n > 0 && n < s.n && s.p[n] == ':');
+}
+
 static bool read_redirect(const struct value *v, struct action *action)
 {
     struct target t = *v->t;
@@ -69,9 +78,17 @@ static bool read_redirect(const struct value *v, struct action *action)
     }
     if (v->ld->out->n_errors != n_errors)
         return false;
-    if (action->u.redirect.to.n > 0)
+    const struct template *to = &action->u.redirect.to;
+    if (to->n == 0) {
+        diag_bad(v, "no place to go; expected a URL such as \"https://$host$request_uri\"");
+        return false;
+    }
+    for (unsigned i = 0; i < to->n; i++)
+        if (to->pieces[i].var == VAR_LITERAL && !value_check_url(v, to->pieces[i].text, true))
+            return false;
+    if (to->pieces[0].var != VAR_LITERAL || leads_somewhere(to->pieces[0].text))
         return true;
-    diag_bad(v, "no place to go; expected a URL such as \"https://$host$request_uri\"");
+    diag_bad(v, "found \"%.*s\"; expected a URL (\"https://...\") or a path that begins with \"/\"", STR_ARG(to->source));
     return false;
 }
 

@@ -52,11 +52,14 @@ bool read_types(const struct value *v)
     struct str *all = load_array(v->ld, struct str, n + n_own);
     if (n > 0)
         memcpy(all, gzip->types, n * sizeof *all);
+    bool is_right = true;
     for (unsigned i = 0; i < n_own; i++) {
         struct value item = value_at(v, i);
         struct str text;
-        if (!value_text(&item, &text) || !is_media_type(text))
-            return diag_bad_type(&item);
+        if (!value_text(&item, &text) || !is_media_type(text)) {
+            is_right = diag_bad_type(&item);
+            continue;
+        }
         bool is_known = false;
         for (unsigned j = 0; j < n; j++)
             is_known |= str_eq_nocase(all[j], text);
@@ -65,7 +68,7 @@ bool read_types(const struct value *v)
     }
     gzip->types = all;
     gzip->n_types = n;
-    return true;
+    return is_right;
 }
 
 bool read_statuses(const struct value *v)
@@ -108,22 +111,25 @@ bool read_error_pages(const struct value *v)
     struct scope_conf *scope = v->t->scoped;
     unsigned n = value_count(v);
     struct error_page_conf *pages = load_array(v->ld, struct error_page_conf, n);
+    bool is_right = true;
     for (unsigned i = 0; i < n; i++) {
         struct value item = value_at(v, i);
         struct target t = *v->t;
         t.part = &pages[i];
-        if (!value_is_group(&item))
-            return diag_bad_type(&item);
+        if (!value_is_group(&item)) {
+            is_right = diag_bad_type(&item);
+            continue;
+        }
         unsigned n_errors = v->ld->out->n_errors;
         area_read(v->ld, item.s, AREA_error_page, &t);
         if ((pages[i].n_statuses == 0 || pages[i].file.n == 0) && v->ld->out->n_errors == n_errors)
             diag_bad(&item, "not complete; expected { status = 502; file = \"/srv/oops.html\"; }");
         else if (v->ld->out->n_errors == n_errors && !load_page(&item, &pages[i]))
-            return false;
+            is_right = false;
     }
     scope->error_pages = pages;
     scope->n_error_pages = n;
-    return true;
+    return is_right;
 }
 
 bool read_expires(const struct value *v)

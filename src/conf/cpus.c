@@ -112,14 +112,18 @@ bool read_cpus(const struct value *v)
     unsigned *list = load_array(ld, unsigned, n);
     cpu_set_t set;
     bool knows_set = !(ld->flags & CONF_NO_FILES) && sched_getaffinity(0, sizeof set, &set) == 0;
+    bool is_right = true;
     for (unsigned i = 0; i < n; i++) {
         struct value item = value_at(v, i);
         int64_t cpu;
-        if (!value_number(&item, &cpu))
-            return diag_bad_type(&item);
+        if (!value_number(&item, &cpu)) {
+            is_right = diag_bad_type(&item);
+            continue;
+        }
         if (cpu < 0 || cpu > CPU_MAX) {
             diag_bad(&item, "%lld is out of range; expected %s", (long long)cpu, type_expected[TYPE_CPUS]);
-            return false;
+            is_right = false;
+            continue;
         }
         if (knows_set && !CPU_ISSET((size_t)cpu, &set))
             diag_warn(&item, "this process may not run on CPU %lld here", (long long)cpu);
@@ -127,5 +131,5 @@ bool read_cpus(const struct value *v)
     }
     v->t->conf->cpu_affinity = list;
     v->t->conf->n_cpu_affinity = n;
-    return true;
+    return is_right;
 }

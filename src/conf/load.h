@@ -118,6 +118,10 @@ void diag_bad(const struct value *v, const char *fmt, ...) PRINTF(2, 3);
 void diag_warn(const struct value *v, const char *fmt, ...) PRINTF(2, 3);
 /* "found 12; expected what the row's type takes"; always false, so that a reader can return it. */
 bool diag_bad_type(const struct value *v);
+/* A path as `match` compares it: no //, no dot segments; one at the end counts only if it is the whole path. */
+bool value_is_resolved_path(struct str path, bool is_whole);
+/* Only bytes that may stand in a URL? Otherwise says which may not. */
+bool value_check_url(const struct value *v, struct str text, bool may_have_fragment);
 /* What stands there, short: `"text"`, 12, a group. */
 struct str value_show(const struct value *v);
 /* What the row's type takes. */

@@ -43,22 +43,14 @@ static bool has_escape(struct str s)
     return false;
 }
 
-static bool has_text(struct str s, const char *text)
-{
-    return s.n > 0 && memmem(s.p, s.n, text, strlen(text)) != NULL;
-}
-
 /* Paths are compared decoded, with their dots resolved, slashes merged and without the query: says what none can have. */
 static void warn_of_pattern(const struct value *v, const struct location_conf *location)
 {
     struct str p = location->pattern, found = value_show(v);
-    bool is_exact = location->kind == MATCH_EXACT;
-    bool has_dots = has_text(p, "/./") || has_text(p, "/../") ||
-        (is_exact && (str_ends(p, STR("/.")) || str_ends(p, STR("/.."))));
     if (has_escape(p))
         diag_warn(v, "found %.*s, but a path is decoded before it is compared; expected the characters themselves",
                   STR_ARG(found));
-    if (has_dots || has_text(p, "//"))
+    if (!value_is_resolved_path(p, location->kind == MATCH_EXACT))
         diag_warn(v, "found %.*s, but . and .. are resolved and // is / before a path is compared; expected it so",
                   STR_ARG(found));
     if (str_chr(p, '?', 0) >= 0)
@@ -228,6 +220,21 @@ static void finish_strip(const struct value *v, struct location_conf *location, 
                     "prefix in quotes");
 }
 
+/* Only what is beneath strip_prefix matches (serve/route.c), which one for the whole site may forget. */
+static void warn_of_strip(const struct value *v, const struct location_conf *location)
+{
+    struct str prefix = location->s.strip_prefix, p = location->pattern;
+    bool is_longer = location->kind != MATCH_EXACT && str_starts(prefix, p);
+    if (prefix.n == 0)
+        return;
+    if (location->kind != MATCH_REGEX && !is_longer && !path_is_beneath(p, prefix))
+        diag_warn(v, "location \"%.*s\" never matches: its strip_prefix is \"%.*s\"", STR_ARG(location->match),
+                  STR_ARG(prefix));
+    else if (has_escape(prefix) || !value_is_resolved_path(prefix, false) || str_chr(prefix, '?', 0) >= 0)
+        diag_warn(v, "strip_prefix \"%.*s\" is in no path; expected it decoded, without query, dot segments and //",
+                  STR_ARG(prefix));
+}
+
 static void read_location(const struct value *v, struct location_conf *location, const struct target *site_target)
 {
     struct load *ld = v->ld;
@@ -249,6 +256,7 @@ static void read_location(const struct value *v, struct location_conf *location,
     take_upstream_timeouts(ld, location, written);
     check_captures(v, location, site_target->scoped, written[SET_body_rewrite] != NULL);
     finish_strip(v, location, written[SET_body_strip_prefix] != NULL);
+    warn_of_strip(v, location);
 }
 
 static void check_twice(struct load *ld, const struct location_conf *location, struct location_conf *const *all,

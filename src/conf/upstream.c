@@ -97,6 +97,8 @@ bool read_health(const struct value *v)
     } else {
         if (!value_text(v, &text) || text.n == 0 || text.p[0] != '/')
             return diag_bad_type(v);
+        if (!value_check_url(v, text, false))
+            return false;
         health->kind = HEALTH_HTTP;
         health->path = text;
     }

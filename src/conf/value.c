@@ -346,6 +346,39 @@ static bool has_control(struct str s)
 }
 
 /* Texts with a rule of their own. */
+bool value_is_resolved_path(struct str path, bool is_whole)
+{
+    static const char *const inside[] = { "//", "/./", "/../" };
+    for (size_t i = 0; i < ARRAY_LEN(inside); i++)
+        if (path.n > 0 && memmem(path.p, path.n, inside[i], strlen(inside[i])) != NULL)
+            return false;
+    return !is_whole || !(str_ends(path, STR("/.")) || str_ends(path, STR("/..")));
+}
+
+bool value_check_url(const struct value *v, struct str text, bool may_have_fragment)
+{
+    for (size_t i = 0; i < text.n; i++) {
+        unsigned char c = (unsigned char)text.p[i];
+        if (c > 0x20 && c < 0x7f && (c != '#' || may_have_fragment))
+            continue;
+        diag_bad(v, "the byte 0x%02x cannot stand there in a URL; expected %%%02X", c, c);
+        return false;
+    }
+    return true;
+}
+
+/* `fallback` is a decoded path, as `match` sees it; what `health` asks for goes to a server as it is written. */
+static bool check_url_path(const struct value *v, struct str path)
+{
+    if (setting_id(v->row) != SET_files_fallback)
+        return value_check_url(v, path, false);
+    if (str_chr(path, '?', 0) < 0 && value_is_resolved_path(path, true))
+        return true;
+    struct str found = value_show(v);
+    diag_bad(v, "found %.*s; expected a path without query, dot segments and //", STR_ARG(found));
+    return false;
+}
+
 static bool read_ruled_text(const struct value *v)
 {
     struct str text;
@@ -360,6 +393,8 @@ static bool read_ruled_text(const struct value *v)
         is_right = !has_control(text) && text.n > 0;
     if (!is_right)
         return diag_bad_type(v);
+    if (v->row->type == TYPE_URL_PATH && !check_url_path(v, text))
+        return false;
     if (setting_id(v->row) == SET_top_user && !check_user(v, text))
         return false;
     set_text(v, text);
@@ -375,6 +410,9 @@ static bool read_template(const struct value *v)
     if (!template_compile(v, text, &t))
         return false;
     bool is_path = setting_id(v->row) == SET_body_rewrite;
+    for (unsigned i = 0; is_path && i < t.n; i++)
+        if (t.pieces[i].var == VAR_LITERAL && !value_check_url(v, t.pieces[i].text, false))
+            return false;
     if (is_path && t.n > 0 && t.pieces[0].var == VAR_LITERAL && t.pieces[0].text.p[0] != '/') {
         diag_bad(v, "found \"%.*s\"; expected a path that begins with \"/\"", STR_ARG(text));
         return false;
@@ -454,12 +492,19 @@ static bool read_cidrs(const struct value *v)
 
 static bool read_number_type(const struct value *v)
 {
+    enum { INTERVAL_MIN_MS = 10 };
     uint64_t number = 0;
     bool is_right = v->row->type == TYPE_UINT   ? read_uint(v, v->row->lo, v->row->hi, &number)
                     : v->row->type == TYPE_SIZE ? read_size(v, v->row->lo, v->row->hi, &number)
                                                 : read_duration(v, &number);
     if (!is_right)
         return false;
+    if (setting_id(v->row) == SET_health_interval && number < INTERVAL_MIN_MS) {
+        struct str found = value_show(v);
+        diag_bad(v, "%.*s is too short; expected at least \"%dms\" (health = false checks nothing)", STR_ARG(found),
+                 INTERVAL_MIN_MS);
+        return false;
+    }
     set_number(v, number);
     if (setting_id(v->row) == SET_timeouts_upstream_idle)
         v->t->upstream->has_upstream_idle = true;

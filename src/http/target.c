@@ -282,12 +282,6 @@ struct str query_encode(struct arena *a, struct str text)
     return encode(a, text, STR("&+;"));
 }
 
-bool path_is_beneath(struct str path, struct str prefix)
-{
-    size_t n = prefix.n;
-    return str_starts(path, prefix) && (path.n == n || (n > 0 && prefix.p[n - 1] == '/') || path.p[n] == '/');
-}
-
 /* The encoded path, and behind it the query as it came. */
 static struct str join(const struct target *t, struct str raw_path, struct arena *a)
 {

@@ -33,9 +33,6 @@ enum target_result {
 /* Parses the target of a request with this method. */
 enum target_result target_parse(struct target *t, struct str raw, enum method m, struct arena *a) MUST_USE;
 
-/* Is the path this prefix, or beneath it: does a cut behind the prefix fall on a '/' or the end? */
-bool path_is_beneath(struct str path, struct str prefix);
-
 /* The target of a GET with this decoded path and the query of t (also its authority): for one that weir goes on with
  * itself. The path is borrowed. False: out of memory. */
 bool target_make(struct target *t, struct str path, struct arena *a) MUST_USE;

@@ -26,7 +26,7 @@ sites = (
   { listen = "127.0.0.1:@PORTS@"; respond = "ok"; strip_prefix = "/x"; }
 );
 """
-FILES = {"www/a.txt": "a", "www/sub/b.txt": "b", "www/index.html": "index", "www/mount/a.txt": "wrong"}
+FILES = {"www/a.txt": "a", "www/sub/b.txt": "b", "www/sub/index.html": "i", "www/index.html": "index", "www/mount/a.txt": "wrong"}
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +107,7 @@ def test_explain_shows_the_target(front):
 @pytest.mark.parametrize("lines, words", [
     ('rewrite = "x/$1";', 'expected a path that begins with "/"'),
     ('rewrite = "/x/$1";', "only a match by regular expression"),
-    ('match = "~ (a)"; rewrite = "/x/$2";', "only 1 groups"),
+    ('match = "~ (a)"; rewrite = "/x/$2";', "only 1 group in"),
     ('strip_prefix = "x";', "a prefix that begins with"),
     ('rewrite = "/$uri_x";', "no variable")])
 def test_mistakes(cli, tmp_path, lines, words):

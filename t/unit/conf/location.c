@@ -274,6 +274,15 @@ static void strip_prefix(void **state)
     assert_int_equal(bad.r.n_errors, 1);
     assert_non_null(strstr(bad.said, "a regular expression has none"));
     unload(&bad);
+    warns("sites = { listen = \"80\"; proxy = \"a:1\"; strip_prefix = \"/api\"; locations = (\n{ match = \"/img/\"; respond = "
+          "200; },\n{ match = \"= /ap\"; respond = 200; },\n{ match = \"/apix\"; respond = 200; },\n{ match = \"/ap\"; respond "
+          "= 200; }, { match = \"= /api\"; respond = 200; }, { match = \"/api/x\"; respond = 200; },\n{ match = \"/c\"; respond = "
+          "200; strip_prefix = \"/c//d\"; } ); };",
+          "t.conf:2: warning: sites.locations[0]: location \"/img/\" never matches: its strip_prefix is \"/api\"\n"
+          "t.conf:3: warning: sites.locations[1]: location \"= /ap\" never matches: its strip_prefix is \"/api\"\n"
+          "t.conf:4: warning: sites.locations[2]: location \"/apix\" never matches: its strip_prefix is \"/api\"\n"
+          "t.conf:6: warning: sites.locations[6]: strip_prefix \"/c//d\" is in no path; expected it decoded, without query, dot "
+          "segments and //\n");
 }
 
 int main(void)

@@ -260,6 +260,45 @@ static void long_unix_paths(void **state)
     unload(&l);
 }
 
+/* What would be malformed in every request or redirect made from it. */
+static void urls(void **state)
+{
+    (void)state;
+    refuses_line("rewrite = \"/a b/$uri\";", "rewrite: the byte 0x20 cannot stand there in a URL; expected %20");
+    refuses_line("rewrite = \"$uri#x\";", "rewrite: the byte 0x23 cannot stand there in a URL; expected %23");
+#define APP(health) "upstreams = { u = { servers = \"a:1\"; " health " }; };\nsites = { listen = \"80\"; proxy = \"u\"; };"
+    refuses(APP("health = \"/\xc3\xa9\";"),
+            "t.conf:1: upstreams.u.health: the byte 0xc3 cannot stand there in a URL; expected %C3\n");
+    refuses(APP("health = { path = \"/a b\"; interval = 0; };"),
+            "t.conf:1: upstreams.u.health.path: the byte 0x20 cannot stand there in a URL; expected %20\n"
+            "t.conf:1: upstreams.u.health.interval: 0 is too short; expected at least \"10ms\" (health = false checks "
+            "nothing)\n");
+#undef APP
+    static const char *const not_resolved[] = { "/a?b", "/../a", "/a//b", "/a/.", "/.." };
+    for (size_t i = 0; i < ARRAY_LEN(not_resolved); i++) {
+        char line[100], what[200];
+        snprintf(line, sizeof line, "sites = { listen = \"81\"; root = \"/\"; fallback = \"%s\"; };", not_resolved[i]);
+        snprintf(what, sizeof what,
+                 "t.conf:1: sites.fallback: found \"%s\"; expected a path without query, dot segments and //\n",
+                 not_resolved[i]);
+        refuses(line, what);
+    }
+    refuses("sites = { listen = \"81\"; redirect = \"/a b\"; };",
+            "t.conf:1: sites.redirect: the byte 0x20 cannot stand there in a URL; expected %20\n");
+    refuses("sites = { listen = \"81\"; redirect = \"www.example.com/$uri\"; };",
+            "t.conf:1: sites.redirect: found \"www.example.com/$uri\"; expected a URL (\"https://...\") or a path that "
+            "begins with \"/\"\n");
+    static const char *const right[] = { "/a#b", "?x", "app:x", "$scheme://h", "https://h/$1", "//h/", "#" };
+    for (size_t i = 0; i < ARRAY_LEN(right); i++) {
+        char text[200];
+        int n = snprintf(text, sizeof text, "sites = { listen = \"81\"; locations = { match = \"~ (a)\"; redirect = \"%s\"; }; };",
+                         right[i]);
+        struct loaded l = load_bytes(text, (size_t)n);
+        assert_string_equal(l.said, "");
+        unload(&l);
+    }
+}
+
 static void expires(void **state)
 {
     (void)state;
@@ -428,7 +467,7 @@ int main(void)
         cmocka_unit_test(an_empty_allow_refuses_everyone),
         cmocka_unit_test(paths),
         cmocka_unit_test(long_unix_paths),
-        cmocka_unit_test(expires),
+        cmocka_unit_test(urls), cmocka_unit_test(expires),
         cmocka_unit_test(access_logs),
         cmocka_unit_test(states_of_rows),
         cmocka_unit_test(states_of_words),
