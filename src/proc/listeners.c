@@ -156,7 +156,26 @@ bool sockets_take(struct sockets *s, const int *fds, unsigned n)
     return true;
 }
 
-bool sockets_grow(struct sockets *s, const struct link_listen *at, unsigned n, const char **step)
+static uint16_t port_of(const struct addr *a)
+{
+    sa_family_t family = a->u.sa.sa_family;
+    return family == AF_INET ? a->u.in.sin_port : family == AF_INET6 ? a->u.in6.sin6_port : 0;
+}
+
+/* "80" beside "127.0.0.1:80", or in its place: two addresses, which the kernel takes for one in use. */
+static bool has_port(const struct listeners *ls, const struct addr *a)
+{
+    for (unsigned i = 0; i < ls->n; i++) {
+        struct addr other = { .len = sizeof other.u };
+        if (ls->all[i]->n > 0 && getsockname(ls->all[i]->fds[0], &other.u.sa, &other.len) == 0 &&
+            port_of(&other) != 0 && port_of(&other) == port_of(a))
+            return true;
+    }
+    return false;
+}
+
+bool sockets_grow(const struct listeners *ls, struct sockets *s, const struct link_listen *at, unsigned n,
+                  const char **step)
 {
     if (s->n >= n || (s->n > 0 && (s->given || is_unix(s))))
         return true;
@@ -165,7 +184,7 @@ bool sockets_grow(struct sockets *s, const struct link_listen *at, unsigned n, c
         .defer = at->defer,
         .v6only = at->v6only,
         .reuseport = true,
-        .join = s->n > 0,
+        .join = s->n > 0 || has_port(ls, &at->addr),
     };
     struct addr addr = at->addr;
     *step = "memory";
@@ -203,7 +222,7 @@ bool listeners_open(struct listeners *ls, const struct conf *conf)
         struct sockets *s = listeners_find(ls, l->text);
         if (s == NULL)
             s = listeners_add(ls, l->text);
-        if (s == NULL || !sockets_grow(s, &at, sockets_wanted(l, conf->workers), &step)) {
+        if (s == NULL || !sockets_grow(ls, s, &at, sockets_wanted(l, conf->workers), &step)) {
             listeners_log_failure(conf, l, step, errno);
             ok = false;
         }

@@ -43,8 +43,9 @@ void listeners_close(struct listeners *ls);
 /* Removes the files of unix sockets that are still the ones made here. */
 void listeners_unlink(const struct listeners *ls);
 
-/* Opens until there are n. False: errno, and *step names what failed; those there were stay. */
-bool sockets_grow(struct sockets *s, const struct link_listen *at, unsigned n, const char **step) MUST_USE;
+/* Opens until there are n; ls: all there are. False: errno, and *step names what failed; those there were stay. */
+bool sockets_grow(const struct listeners *ls, struct sockets *s, const struct link_listen *at, unsigned n,
+                  const char **step) MUST_USE;
 /* Takes descriptors over. False: out of memory, they are still the caller's. */
 bool sockets_take(struct sockets *s, const int *fds, unsigned n) MUST_USE;
 /* Closes all but the first n. */

@@ -265,7 +265,7 @@ static void answer_open(struct supervisor *s, const struct sup_server *v, struct
         ok = (k = listeners_add(&s->state.listeners, m->text)) != NULL;
     if (ok)
         k->user = v->pid;
-    ok = ok && sockets_grow(k, &m->listen, n, &step);
+    ok = ok && sockets_grow(&s->state.listeners, k, &m->listen, n, &step);
     if (ok && v->ready)
         k->served = k->n;
     if (!ok) {
@@ -677,6 +677,7 @@ static bool prepare(struct supervisor *s, const struct supervisor_options *o)
 {
     struct sup_state *t = &s->state;
     const struct conf *c = o->conf;
+    activation_take(&t->listeners, c); /* first: a number that nobody has handed over must not be one of ours */
     t->name = strdup(o->name);
     t->path = o->path != NULL ? strdup(o->path) : NULL;
     t->error_log = strndup(c->error_log.p, c->error_log.n);
@@ -692,7 +693,6 @@ static bool prepare(struct supervisor *s, const struct supervisor_options *o)
     s->control_error = t->control.fd < 0 ? errno : 0;
     if (!privileges_drop(c->user) || !can_read_again(o))
         return false;
-    activation_take(&t->listeners, c);
     if (!listeners_open(&t->listeners, c) || !ok)
         return false;
     t->orders_fd = orders_open();

@@ -274,3 +274,16 @@ def test_a_stray_after_a_crash_is_closed(weir, free_port):
     os.kill(w.server_pid, 9)
     wait_for("the new server answers", 10, lambda: not refuses(w.port) and w.get("/").body == b"third")
     wait_for("nobody listens there", 10, lambda: refuses(extra))
+
+
+def test_an_address_becomes_a_wider_one_of_the_same_port_and_back(weir, free_port):
+    """The kernel calls the port in use, but it is weir that uses it."""
+    port = free_port()
+    conf = 'timeouts = { lame_duck = 0; }; sites = ( { listen = "127.0.0.1:@PORT@"; respond = "x"; }, { listen = %s; respond = "y"; } );'
+    w = weir(conf % ('"127.0.0.1:%d"' % port))
+    for n, form in enumerate(('"%d"', '"0.0.0.0:%d"', '"127.0.0.1:%d"', '( "127.0.0.1:%d", "{0}" )'.format(port)), 1):
+        w.configure(conf % (form % port))
+        done = w.cli("reload")
+        assert done.returncode == 0, done.stderr
+        wait_for("the one before has gone", 5, lambda n=n: w.errors().count("no longer listening on ") == min(n, 3))
+        assert w.get("/", port=port).body == b"y"

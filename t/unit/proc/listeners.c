@@ -109,15 +109,15 @@ static void a_server_with_more_loops_gets_more_sockets(void **state)
     struct listeners ls = { 0 };
     assert_true(listeners_open(&ls, &c));
     struct link_listen at = listen_of(&listens[0]);
-    assert_true(sockets_grow(ls.all[0], &at, 3, &step));
+    assert_true(sockets_grow(&ls, ls.all[0], &at, 3, &step));
     assert_int_equal(ls.all[0]->n, 3);
     for (unsigned i = 1; i < 3; i++)
         assert_int_equal(port_of(ls.all[0]->fds[i]), port_of(ls.all[0]->fds[0]));
-    assert_true(sockets_grow(ls.all[0], &at, 2, &step));
+    assert_true(sockets_grow(&ls, ls.all[0], &at, 2, &step));
     assert_int_equal(ls.all[0]->n, 3);
     /* One that the service manager has opened stays alone. */
     ls.all[0]->given = true;
-    assert_true(sockets_grow(ls.all[0], &at, 5, &step));
+    assert_true(sockets_grow(&ls, ls.all[0], &at, 5, &step));
     assert_int_equal(ls.all[0]->n, 3);
     listeners_remove(&ls, ls.all[0]);
     assert_int_equal(ls.n, 0);
