@@ -79,7 +79,7 @@ def words(noise, how, factor=1.0):
     return seen
 
 
-@pytest.mark.parametrize("name, how", [(n, h) for n in NOISES for h in (FIXED, UNTIL)] + [("quiet", PATIENT)])
+@pytest.mark.parametrize("name, how", [("busy", FIXED), ("busy", UNTIL), ("quiet", FIXED), ("quiet", PATIENT)])
 def test_the_same_is_not_called_faster_or_slower(name, how):
     seen = words(recorded(name), how)
     assert seen[stats.FASTER] + seen[stats.SLOWER] <= FALSE, seen
