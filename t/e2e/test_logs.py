@@ -159,7 +159,7 @@ def test_rotation_under_load_loses_no_line(weir):
         wait_for("the new file is there", 10, lambda: os.path.exists(path))
     load.wait(50)
     asked = load.stop()
-    wait_for("no old file is open", 5, lambda: not [t for t in open_files(w) if re.search(r"\.log\.\d|deleted", t)])
+    wait_for("no old file is open", 5, lambda: not [t for t in open_files(w) if re.search(r"\.log\.\d|\.log.*deleted", t)])
     assert w.stop() == 0
     lines = lines_of(path, *("%s.%d" % (path, n) for n in range(1, 6)))
     assert targets(lines) == asked
