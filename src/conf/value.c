@@ -345,7 +345,6 @@ static bool has_control(struct str s)
     return false;
 }
 
-/* Texts with a rule of their own. */
 bool value_is_resolved_path(struct str path, bool is_whole)
 {
     static const char *const inside[] = { "//", "/./", "/../" };
@@ -379,6 +378,7 @@ static bool check_url_path(const struct value *v, struct str path)
     return false;
 }
 
+/* Texts with a rule of their own. */
 static bool read_ruled_text(const struct value *v)
 {
     struct str text;

@@ -91,11 +91,7 @@ def test_a_server_that_dies_is_replaced(weir, sig):
 
 
 def test_who_starts_it_may_ignore_sigchld(weir, monkeypatch, tmp_path):
-    path = tmp_path / "weir"
-    path.write_text("#!/usr/bin/python3\nimport os, signal, sys\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
-                    "os.execv('%s', sys.argv)\n" % server.BIN)
-    path.chmod(0o755)
-    monkeypatch.setattr(server, "BIN", str(path))
+    server.launched_by(monkeypatch, tmp_path, "signal.signal(signal.SIGCHLD, signal.SIG_IGN)")
     w = weir(PLAIN, files=FILES)
     dead = w.server_pid
     os.kill(dead, signal.SIGKILL)

@@ -253,11 +253,7 @@ def test_what_the_unit_relies_on(weir):
 
 def test_numbers_that_the_manager_has_not_handed_over_are_not_weirs_own(weir, tmp_path, monkeypatch):
     """A launcher that counts wrongly: the socket that bears such a number later must not be closed as a stranger's."""
-    path = tmp_path / "weir"
-    path.write_text("#!/usr/bin/python3\nimport os, sys\nos.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='9')\n"
-                    "os.execv('%s', sys.argv)\n" % server.BIN)
-    path.chmod(0o755)
-    monkeypatch.setattr(server, "BIN", str(path))
+    server.launched_by(monkeypatch, tmp_path, "os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='9')")
     w = weir(PLAIN, files=FILES)
     assert w.get("/a.txt").status == 200
     w.reload()

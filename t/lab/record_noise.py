@@ -3,7 +3,7 @@
 """Records the noise that test_honesty.py judges the laboratory by: one arm against itself, several times a round.
 
     WEIR_BIN=build/plain/src/weir t/lab/record_noise.py t/lab/data/noise-quiet.tsv --quiet
-    WEIR_BIN=build/plain/src/weir t/lab/record_noise.py t/lab/data/noise-busy.tsv --busy 2
+    WEIR_BIN=build/plain/src/weir t/lab/record_noise.py t/lab/data/noise-busy.tsv --busy 2 --load 'ab -n 2000 -c 100'
 
 What is measured is as in any comparison (a fresh start, a warm-up, a pause, ab), in rounds and in random order. --quiet
 begins a round only when the machine has done next to nothing for a second, and leaves it out when others then used more

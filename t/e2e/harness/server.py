@@ -5,6 +5,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 
 from wire import Conn
@@ -30,6 +31,14 @@ def environment(extra=None):
                UBSAN_OPTIONS="print_stacktrace=1", TSAN_OPTIONS="exitcode=99:second_deadlock_stack=1", NO_COLOR="1")
     env.update(extra or {})
     return env
+
+
+def launched_by(monkeypatch, tmp_path, python):
+    """From now on weir is started by a program that does this first, and then becomes it."""
+    path = tmp_path / "weir"
+    path.write_text("#!/usr/bin/python3\nimport os, signal, sys\n%s\nos.execv('%s', sys.argv)\n" % (python, BIN))
+    path.chmod(0o755)
+    monkeypatch.setattr(sys.modules[__name__], "BIN", str(path))
 
 
 def cli(*args, env=None, cwd=None, timeout=20, stdin=subprocess.DEVNULL):
